@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from baseline_made import FINGERPRINT, made, only_folder
+from baseline_made import FINGERPRINT, made, only_folder, save
 
 from pipeprof.errors import RunError
 from pipeprof.record import baseline, history
@@ -19,8 +19,8 @@ def read(root):
 
 
 def test_every_write_leaves_a_line_with_medians_of_primary_metrics(root):
-    baseline.save(day(1), str(root), "demo", tag="v1.0")
-    baseline.save(day(2, git={"revision": "b" * 40, "dirty": True}), str(root), "demo")
+    save(root, day(1), tag="v1.0")
+    save(root, day(2, git={"revision": "b" * 40, "dirty": True}))
     one, two = read(root)
     assert (one.tag, one.revision, one.dirty, one.reps) == ("v1.0", "a" * 40, False, 3)
     assert (two.tag, two.revision, two.dirty) == (None, "b" * 40, True)
@@ -29,40 +29,35 @@ def test_every_write_leaves_a_line_with_medians_of_primary_metrics(root):
     assert [next(iter(json.loads(line))) for line in lines] == ["schema_version"] * 2
 
 
-def test_an_appended_job_is_an_entry_of_its_own(root):
-    baseline.save(day(1), str(root), "demo")
-    baseline.save(day(20, job="other"), str(root), "demo", append=True)
-    assert [entry.medians["step_time_median"] for entry in read(root)] == [10e6 + 1 + 1e5, 10e6 + 20 + 1e5]
-    assert [entry.reps for entry in read(root)] == [3, 3]
-
-
-def test_the_same_run_written_twice_counts_once_and_order_is_that_of_measurement(root):
+def test_the_same_run_written_twice_counts_once_an_appended_one_too_and_order_is_that_of_measurement(root):
     for number in (3, 1, 3, 2):
-        baseline.save(day(number), str(root), "demo")
-    assert [entry.created_at[:10] for entry in read(root)] == ["2026-11-01", "2026-11-02", "2026-11-03"]
+        save(root, day(number))
+    save(root, day(20, job="other"), append=True)
+    assert [entry.created_at[8:10] for entry in read(root)] == ["01", "02", "03", "20"]
+    assert [entry.medians["step_time_median"] for entry in read(root)][2:] == [10e6 + 3 + 1e5, 10e6 + 20 + 1e5]
+    assert [entry.reps for entry in read(root)] == [3] * 4
 
 
 def test_another_environment_makes_another_group(root):
-    baseline.save(day(1), str(root), "demo")
-    baseline.save(day(2, fingerprint=FINGERPRINT | {"mindspore": "2.11.0"}), str(root), "demo")
-    baseline.save(day(3, fingerprint=FINGERPRINT | {"host": "another", "kernel": "6.9"}), str(root), "demo")
+    save(root, day(1))
+    save(root, day(2, fingerprint=FINGERPRINT | {"mindspore": "2.11.0"}))
+    save(root, day(3, fingerprint=FINGERPRINT | {"host": "another", "kernel": "6.9"}))
     groups = [mark.group for mark in history.series(read(root), "step_time_median")]
     assert groups[0] == groups[2] != groups[1]
 
 
-def test_with_an_anchor_the_ratio_to_it_is_the_value(root):
+def test_with_an_anchor_the_ratio_to_it_is_the_value_and_it_is_of_the_same_machine(root):
     anchor = made(first=5e6, git={"revision": "c" * 40, "dirty": False})
-    baseline.save(day(1), str(root), "demo")
-    baseline.save(day(2), str(root), "demo", anchor=anchor)
+    with pytest.raises(RunError, match="different machines or versions"):
+        save(root, day(1), anchor=made(fingerprint=FINGERPRINT | {"cpu_cores": 64}))
+    assert not list(root.iterdir())
+    save(root, day(1))
+    save(root, day(2), anchor=anchor, drop=["peak_memory"])
     plain, anchored = history.series(read(root), "step_time_median")
     assert anchored.value == (10e6 + 2 + 1e5) / (5e6 + 1e5)
     assert plain.group != anchored.group == f"{plain.group} / {'c' * 40}"
-
-
-def test_an_anchor_of_another_machine_is_refused(root):
-    with pytest.raises(RunError, match="different machines or versions"):
-        baseline.save(day(1), str(root), "demo", anchor=made(fingerprint=FINGERPRINT | {"cpu_cores": 64}))
-    assert not list(root.iterdir())
+    assert len(history.series(read(root), "peak_memory")) == 1
+    assert history.metrics(read(root)) == ["peak_memory", "step_time_median"]
 
 
 @pytest.mark.parametrize(
@@ -70,15 +65,8 @@ def test_an_anchor_of_another_machine_is_refused(root):
     [("{", "damaged"), ("<<<<<<< HEAD", "damaged"), ('{"schema_version": 9}', "newer pipeprof"), ("[]", "damaged")],
 )
 def test_a_line_that_cannot_be_read_is_named(root, line, named):
-    baseline.save(day(1), str(root), "demo")
+    save(root, day(1))
     path = only_folder(root) / "history.jsonl"
     path.write_text(path.read_text() + line + "\n")
     with pytest.raises(RunError, match=rf"history\.jsonl:2.*{named}"):
         read(root)
-
-
-def test_a_series_leaves_out_entries_without_the_metric(root):
-    baseline.save(day(1), str(root), "demo")
-    baseline.save(day(2), str(root), "demo", drop=["peak_memory"])
-    assert len(history.series(read(root), "peak_memory")) == 1
-    assert history.metrics(read(root)) == ["peak_memory", "step_time_median"]

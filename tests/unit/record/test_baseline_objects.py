@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from baseline_made import made
+from baseline_made import made, save
 from pyarrow import fs
 
 from pipeprof.errors import RunError, UsageError
@@ -30,31 +30,18 @@ def listed(system, url):
     return {info.path[len(path) + 1 :]: info for info in infos if info.type == fs.FileType.File}
 
 
-def test_a_baseline_in_a_bucket_comes_back_and_is_listed(url, system):
-    saved = baseline.save(made(), url, "demo")
+def test_a_baseline_in_a_bucket_comes_back_is_listed_takes_jobs_and_is_removed(url, system):
+    saved = save(url, made("j0"))
     assert "secret" not in saved.where
     machine = saved.document.machine
     assert baseline.names(url) == [("demo", machine)]
-    assert baseline.load_named(url, "demo", machine) == made(workload="demo", kind="baseline")
-    assert baseline.load(at(url, "demo", machine)) == made(workload="demo", kind="baseline")
+    found = made("j0", workload="demo", kind="baseline")
+    assert baseline.load_named(url, "demo", machine) == baseline.load(at(url, "demo", machine)) == found
     names = sorted(name.rpartition("/")[2].partition("-")[0] for name in listed(system, url) if "/history/" not in name)
     assert names == ["baseline.json", "facts", "measures", "summary"]
-
-
-def test_a_side_of_a_comparison_may_name_the_workload_or_the_baseline_itself(url, system):
-    del system
-    machine = baseline.save(made(), url, "demo").document.machine
-    for parts in (("demo",), ("demo", machine)):
-        assert open_base(at(url, *parts), made()).values == made().values
-
-
-def test_jobs_history_and_removal_work_in_a_bucket(url, system):
-    machine = baseline.save(made("j0"), url, "demo").document.machine
     for number in (1, 2):
-        moment = f"2026-11-2{number + 1}T10:00:00+00:00"
-        baseline.save(
-            made(f"j{number}", first=11e6 + number, created_at=moment), url, "demo", append=True, tag=f"v{number}"
-        )
+        more = made(f"j{number}", first=11e6 + number, created_at=f"2026-11-2{number + 1}T10:00:00+00:00")
+        save(url, more, append=True, tag=f"v{number}")
     assert baseline.load_named(url, "demo", machine).jobs == {"j0", "j1", "j2"}
     assert [entry.tag for entry in baseline.read_history(url, "demo", machine)] == [None, "v1", "v2"]
     assert baseline.remove(url, "demo") == [("demo", machine)]
@@ -62,26 +49,28 @@ def test_jobs_history_and_removal_work_in_a_bucket(url, system):
     assert listed(system, url) == {}
 
 
+def test_a_side_of_a_comparison_may_name_the_workload_or_the_baseline_itself(url, system):
+    del system
+    machine = save(url).document.machine
+    for parts in (("demo",), ("demo", machine)):
+        assert open_base(at(url, *parts), made()).values == made().values
+
+
 @pytest.mark.parametrize("name", ["measures", "facts", "summary"])
 def test_a_pointer_without_its_files_is_damaged(url, system, name):
-    machine = baseline.save(made(), url, "demo").document.machine
-    (lost,) = [info.path for found, info in listed(system, url).items() if f"/{name}-" in found]
-    system.delete_file(lost)
+    machine = save(url).document.machine
+    (path,) = [info.path for found, info in listed(system, url).items() if f"/{name}-" in found]
+    with system.open_output_stream(path) as stream:
+        stream.write(b"{}")
+    with pytest.raises(DamagedBaselineError, match=rf"{name}\.\w+"):
+        baseline.load_named(url, "demo", machine)
+    system.delete_file(path)
     with pytest.raises(DamagedBaselineError, match=f"{name}.* is missing"):
         baseline.load_named(url, "demo", machine)
 
 
-def test_an_edited_object_is_damaged(url, system):
-    machine = baseline.save(made(), url, "demo").document.machine
-    (path,) = [info.path for found, info in listed(system, url).items() if "/facts-" in found]
-    with system.open_output_stream(path) as stream:
-        stream.write(b"{}")
-    with pytest.raises(DamagedBaselineError, match=r"facts\.json"):
-        baseline.load_named(url, "demo", machine)
-
-
 def test_a_writer_that_dies_before_the_pointer_changes_nothing(url, monkeypatch):
-    machine = baseline.save(made(), url, "demo").document.machine
+    machine = save(url).document.machine
     put = place.ObjectPlace.put
 
     def dying(self, path, data):
@@ -92,17 +81,17 @@ def test_a_writer_that_dies_before_the_pointer_changes_nothing(url, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(place.ObjectPlace, "put", dying)
         with pytest.raises(RunError, match="killed"):
-            baseline.save(made(first=99e6), url, "demo")
+            save(url, made(first=99e6))
     assert baseline.load_named(url, "demo", machine).values == made().values
 
 
 def test_a_reader_that_holds_the_old_pointer_still_finds_its_files(url, monkeypatch):
-    machine = baseline.save(made(), url, "demo").document.machine
+    machine = save(url).document.machine
     read = baseline.read_document
 
     def slow(data, where):
         monkeypatch.undo()
-        baseline.save(made(first=99e6), url, "demo")
+        save(url, made(first=99e6))
         return read(data, where)
 
     monkeypatch.setattr(baseline, "read_document", slow)
@@ -111,12 +100,12 @@ def test_a_reader_that_holds_the_old_pointer_still_finds_its_files(url, monkeypa
 
 
 def test_concurrent_writers_leave_one_whole_baseline_and_every_entry(url):
-    machine = baseline.save(made(), url, "demo").document.machine
+    machine = save(url).document.machine
     problems = []
 
     def write(number):
         try:
-            baseline.save(made(f"j{number}", first=2e6 + number), url, "demo")
+            save(url, made(f"j{number}", first=2e6 + number))
         except Exception as error:  # noqa: BLE001 - shown by the assertion
             problems.append(error)
 
@@ -131,25 +120,25 @@ def test_concurrent_writers_leave_one_whole_baseline_and_every_entry(url):
 
 
 def test_files_no_pointer_names_are_removed_a_day_later(url, system, monkeypatch):
-    baseline.save(made(), url, "demo")
-    baseline.save(made(first=99e6), url, "demo")
+    save(url)
+    save(url, made(first=99e6))
     assert sum("/measures-" in name for name in listed(system, url)) == 2
     monkeypatch.setattr(objects, "KEPT", -objects.KEPT)
-    baseline.save(made(first=98e6), url, "demo")
+    save(url, made(first=98e6))
     assert sum("/measures-" in name for name in listed(system, url)) == 1
 
 
 def test_a_bucket_that_is_not_there_is_named_without_the_secret(server):
     missing = f"s3://key:secret@nobucket/x?endpoint_override=http://{server.address}&region=us-east-1"
     with pytest.raises(RunError, match="nobucket") as caught:
-        baseline.save(made(), missing, "demo")
+        save(missing)
     assert "secret" not in caught.value.message
     with pytest.raises(RunError, match="there is no such bucket: `nobucket`"):
         baseline.names(missing)
 
 
 def test_a_url_of_a_local_folder_is_that_folder(tmp_path):
-    saved = baseline.save(made(), f"file://{tmp_path}", "demo")
+    saved = save(f"file://{tmp_path}")
     assert baseline.load(saved.where) == baseline.load(f"file://{saved.where}")
     assert (tmp_path / "demo").is_dir()
 

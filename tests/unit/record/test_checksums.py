@@ -37,27 +37,15 @@ def codes(run, **how):
     return [(change.file, change.code) for change in checksums.changes(run, **how)]
 
 
-def rewrite(path, **how):
-    data = pq.ParquetFile(path).read()
-    pq.write_table(data, path, **how)
-
-
-def test_every_file_is_sealed_with_its_size_and_the_sha_256_that_other_tools_compute(run):
+def test_every_file_is_sealed_with_its_size_and_the_sha_256_that_other_tools_compute(run, tmp_path):
     assert sorted(run.manifest.parts) == sorted(checksums.stored(run))
     assert len(run.manifest.parts) == 3
     for name, part in run.manifest.parts.items():
         data = run.path.joinpath(name).read_bytes()
         assert (part.bytes, part.sha256) == (len(data), hashlib.sha256(data).hexdigest())
-
-
-def test_a_run_that_was_left_alone_is_as_it_was_written(run):
     checksums.refuse_changed(run)
-    assert codes(run) == []
-
-
-def test_a_copied_run_is_as_it_was_written(run, tmp_path):
     shutil.copytree(run.path, tmp_path / "elsewhere")
-    assert codes(load(tmp_path / "elsewhere")) == []
+    assert codes(run) == codes(load(tmp_path / "elsewhere")) == []
 
 
 def test_a_file_of_another_size_is_named_with_both_sizes(run):
@@ -73,10 +61,10 @@ def test_a_file_of_another_size_is_named_with_both_sizes(run):
 def test_the_same_rows_with_other_values_are_found_by_the_footer_alone(run):
     path = run.path / STEP
     plain = {"compression": "none", "use_dictionary": False}
-    rewrite(path, **plain)
+    data = pq.ParquetFile(path).read()
+    pq.write_table(data, path, **plain)
     checksums.seal(run)
     before = path.stat().st_size
-    data = pq.ParquetFile(path).read()
     at = data.column_names.index("end_ns")
     doubled = pc.multiply(data.column(at), 2)
     pq.write_table(data.set_column(at, data.schema.field(at), doubled), path, **plain)
@@ -84,16 +72,11 @@ def test_the_same_rows_with_other_values_are_found_by_the_footer_alone(run):
     assert codes(run, everything=False) == [(STEP, "footer")]
 
 
-def test_a_changed_byte_of_the_data_is_found_by_reading_everything(run):
-    flip(run.path / STEP, 10)
-    assert codes(run, everything=False) == []
-    ((name, code),) = codes(run)
-    assert (name, code) == (STEP, "content")
-
-
-def test_a_changed_byte_of_the_footer_is_found_when_the_run_is_opened(run):
-    flip(run.path / STEP, -20)
-    assert codes(run, everything=False) == [(STEP, "footer")]
+@pytest.mark.parametrize(("at", "opened", "read"), [(10, [], "content"), (-20, [(STEP, "footer")], "footer")])
+def test_a_changed_byte_of_the_footer_is_found_at_once_and_one_of_the_data_by_reading_everything(run, at, opened, read):
+    flip(run.path / STEP, at)
+    assert codes(run, everything=False) == opened
+    assert codes(run) == [(STEP, read)]
 
 
 def test_a_file_of_holes_is_not_read_to_its_end(run):
@@ -133,11 +116,14 @@ def test_what_is_no_whole_file_is_named_and_never_waited_for(run, tmp_path, kind
     assert found == [(STEP, "unreadable" if kind in ("pipe", "link") else "size")]
 
 
-def test_a_run_without_checksums_is_opened(make_run):
+def test_a_run_without_checksums_is_opened_and_a_further_repetition_gives_it_none(make_run):
     old = make_run({"step": [{"step": 0, "kind": "train", "start_ns": 0, "end_ns": 1}]})
     assert load(old.path).manifest.parts is None
     checksums.refuse_changed(old)
     assert codes(old) == []
+    store.write(old, "step", 1, 0, steps(3))
+    checksums.seal(old, [1])
+    assert old.manifest.parts is None
 
 
 def test_a_further_repetition_keeps_what_was_noted_of_the_others(run):
@@ -146,13 +132,6 @@ def test_a_further_repetition_keeps_what_was_noted_of_the_others(run):
     checksums.seal(run, [2])
     assert codes(run) == [(STEP, "content")]
     assert len(run.manifest.parts) == 4
-
-
-def test_a_further_repetition_of_a_run_without_checksums_gives_it_none(make_run):
-    old = make_run({"step": [{"step": 0, "kind": "train", "start_ns": 0, "end_ns": 1}]})
-    store.write(old, "step", 1, 0, steps(3))
-    checksums.seal(old, [1])
-    assert old.manifest.parts is None
 
 
 def test_tables_that_are_made_again_are_sealed_again(run):

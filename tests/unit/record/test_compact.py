@@ -158,60 +158,48 @@ def test_a_file_that_the_manifest_does_not_note_counts_for_nothing(run):
     assert everything(run.path) == before
 
 
-def test_a_second_compaction_changes_nothing(run):
+def is_of_state(state):
+    return lambda run: setattr(run.manifest, "state", state)
+
+
+def has_lost_a_file(run):
+    run.manifest.parts = None
+    run.files("step")[0].unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (is_of_state("partial"), "is partial: only complete runs are compacted"),
+        (is_of_state("failed"), "is failed: only complete runs are compacted"),
+        (lambda run: run.spool.mkdir(), "still has its spool"),
+        (lambda run: flip(run.path / "step/rep=0/rank=10/part-00000.parquet", 10), "=10/.*: it was changed after"),
+        (has_lost_a_file, "rows, 9 were written"),
+        (None, "No space left on device"),
+    ],
+)
+def test_a_run_that_cannot_be_compacted_stays_as_it_is(run, monkeypatch, change, why):
+    def full(*_args, **_how):
+        raise OSError(28, "No space left on device")
+
+    if change is None:
+        monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
+    else:
+        change(run)
+        run.save()
+    before = files_of(run.path)
+    with pytest.raises(RunError, match=why):
+        compact(run.path)
+    assert files_of(run.path) == before
+
+
+def test_a_second_compaction_changes_nothing_and_a_compact_file_that_is_changed_or_gone_is_found(run):
     compact(run.path)
     before = files_of(run.path)
     assert compact(run.path) == (2, 2)
     assert files_of(run.path) == before
-
-
-def stays_as_it_is(run, why):
-    """A run whose compaction is refused; gives the message."""
-    before = files_of(run.path)
-    with pytest.raises(RunError, match=why) as caught:
-        compact(run.path)
-    assert files_of(run.path) == before
-    return caught.value.message
-
-
-@pytest.mark.parametrize("state", ["partial", "failed"])
-def test_a_run_that_is_not_complete_stays_as_it_is(run, state):
-    run.manifest.state = state
-    run.save()
-    stays_as_it_is(run, f"is {state}: only complete runs are compacted")
-
-
-def test_a_run_with_a_spool_stays_as_it_is(run):
-    run.spool.mkdir()
-    stays_as_it_is(run, "still has its spool")
-
-
-def test_a_changed_byte_is_named_and_the_run_stays_as_it_is(run):
-    path = run.files("step")[2]
-    flip(path, 10)
-    assert str(path) in stays_as_it_is(run, "it was changed after the run was made")
-
-
-def test_a_run_without_checksums_whose_file_is_gone_stays_as_it_is(run):
-    run.manifest.parts = None
-    run.save()
-    run.files("step")[0].unlink()
-    stays_as_it_is(run, "rows, 9 were written")
-
-
-def test_a_full_disk_leaves_the_run_as_it_is(run, monkeypatch):
-    def full(*_args, **_how):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
-    stays_as_it_is(run, "No space left on device")
-
-
-def test_a_compact_file_that_is_gone_or_changed_is_found(run):
-    compact(run.path)
     path = run.path / "step" / COMPACT
-    data = path.read_bytes()
-    path.write_bytes(data + b"x")
+    path.write_bytes(path.read_bytes() + b"x")
     with pytest.raises(RunError, match="it was rewritten"):
         checksums.refuse_changed(load(run.path))
     path.unlink()

@@ -63,21 +63,15 @@ def test_a_ref_that_is_named_as_a_short_hash_is_refused(made, kind):
         ask(made, f"v1-1-g{short}")
 
 
-def test_a_ref_that_is_named_as_a_full_hash_changes_nothing(made):
+def test_what_is_no_danger_is_let_be(made):
+    """A ref named as a full hash, a full name, which is looked for nowhere else, and names of the same commit."""
     made.git("update-ref", f"refs/tags/{made.base}", made.change)
     assert ask(made, made.base) == made.base
-
-
-def test_a_full_name_is_never_looked_for_elsewhere(made):
     made.git("update-ref", "refs/tags/refs/heads/release", made.change)
     assert ask(made, "refs/heads/release") is None
-
-
-def test_names_of_the_same_commit_are_no_danger(made):
     made.git("tag", "main", made.base)
     made.git("tag", "HEAD", made.change)
-    assert ask(made, "main") == made.base
-    assert ask(made, "HEAD") == made.change
+    assert (ask(made, "main"), ask(made, "HEAD")) == (made.base, made.change)
 
 
 def test_a_tag_does_not_stand_in_for_a_branch_that_only_the_remote_has(made):

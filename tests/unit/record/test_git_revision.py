@@ -3,7 +3,7 @@
 from pathlib import PurePosixPath
 
 import pytest
-from baseline_made import made
+from baseline_made import made, save
 from git_repository import GitRepository
 
 from pipeprof.errors import RunError, UsageError
@@ -73,16 +73,10 @@ def test_changes_are_counted_from_where_the_histories_part(repository):
     assert {str(path): letter for path, letter in found.changed(base, None).items()} == {"kept": "M"}
 
 
-@pytest.mark.parametrize("ref", ["--all", "nosuch", "HEAD^{tree}"])
-def test_what_is_no_commit_is_none(repository, ref):
-    repository.commit({"a": "1"})
-    assert Repository.around(repository.root).commit(ref) is None
-
-
 def test_a_baseline_comes_from_the_revision(repository):
-    baseline.save(made(), "kept here/baselines", "resnet")
+    save("kept here/baselines", workload="resnet")
     revision = repository.commit()
-    baseline.save(made(first=90e6), "kept here/baselines", "resnet")
+    save("kept here/baselines", made(first=90e6), "resnet")
     repository.commit()
     root = address(revision, PurePosixPath("kept here/baselines"))
     ((workload, machine),) = baseline.names(root)
@@ -91,19 +85,18 @@ def test_a_baseline_comes_from_the_revision(repository):
     assert len(baseline.read_history(root, workload, machine)) == 1
 
 
-def test_what_the_revision_lacks_is_named(repository):
+def test_what_the_revision_lacks_is_named_and_it_is_never_written(repository):
     revision = repository.commit({"a": "1"})
+    root = address(revision, PurePosixPath("baselines"))
     with pytest.raises(RunError, match=f"no baseline in `{revision[:10]}:baselines/resnet/m`"):
-        baseline.load(address(revision, PurePosixPath("baselines/resnet/m")))
-    assert not open_place(address(revision, PurePosixPath("baselines"))).exists()
-
-
-def test_a_revision_is_never_written(repository):
-    revision = repository.commit({"a": "1"})
+        baseline.load(f"{root}/resnet/m")
+    assert not open_place(root).exists()
     with pytest.raises(UsageError, match="cannot be written"):
-        baseline.save(made(), address(revision, PurePosixPath("baselines")), "resnet")
+        save(root)
     with pytest.raises(UsageError, match="no such revision here"):
         open_place("git-revision://main/baselines")
+    for ref in ("--all", "nosuch", "HEAD^{tree}"):
+        assert Repository.around(repository.root).commit(ref) is None
 
 
 def test_an_object_that_stands_in_for_the_revision_is_not_read(tmp_path):

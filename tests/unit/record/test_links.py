@@ -17,20 +17,15 @@ def outside(tmp_path):
     return folder
 
 
-def test_of_a_link_only_the_link_is_removed(tmp_path, outside):
-    link = tmp_path / "run-000"
-    link.symlink_to(outside)
-    remove(link)
-    assert not link.is_symlink()
+def test_of_a_link_only_the_link_is_removed_and_what_is_missing_is_no_error(tmp_path, outside):
+    home = tmp_path / "home"
+    home.joinpath("folder", "inner").mkdir(parents=True)
+    home.joinpath("file").write_text("x", encoding="utf-8")
+    home.joinpath("link").symlink_to(outside)
+    for name in ("folder", "file", "link", "missing"):
+        remove(home / name)
+    assert list(home.iterdir()) == []
     assert outside.joinpath("mine").read_text(encoding="utf-8") == "mine"
-
-
-def test_a_folder_and_a_file_are_removed_and_what_is_missing_is_no_error(tmp_path):
-    tmp_path.joinpath("folder", "inner").mkdir(parents=True)
-    tmp_path.joinpath("file").write_text("x", encoding="utf-8")
-    for name in ("folder", "file", "missing"):
-        remove(tmp_path / name)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["run-000", "trial-0/a0", "trial-0/rows/a0"])
@@ -74,8 +69,7 @@ def test_a_baseline_is_not_written_or_removed_through_a_link(tmp_path, outside):
 
 
 def test_a_history_that_is_a_link_is_not_copied_into_the_new_baseline(tmp_path, outside):
-    place = LocalPlace(tmp_path / "baselines")
-    folder = tmp_path / "baselines" / "w" / "m"
+    place, folder = LocalPlace(tmp_path / "baselines"), tmp_path / "baselines" / "w" / "m"
     folder.mkdir(parents=True)
     folder.joinpath("history.jsonl").symlink_to(outside / "mine")
     with pytest.raises(RunError, match="it is a link to"), place.turn("w"):

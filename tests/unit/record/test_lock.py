@@ -32,11 +32,8 @@ def make_old(folder, age=2 * lock.QUIET_S):
         os.utime(path, (time.time() - age,) * 2)
 
 
-def test_a_folder_without_a_lock_is_held_by_nobody(tmp_path):
-    assert lock.is_held(tmp_path) is None
-
-
 def test_the_lock_names_run_process_and_start_and_goes_when_it_is_released(tmp_path):
+    assert lock.is_held(tmp_path) is None
     lock.take(tmp_path, "mine")
     found = json.loads(tmp_path.joinpath(lock.LOCK).read_bytes())
     assert (found["run_id"], found["pid"]) == ("mine", os.getpid())
@@ -44,21 +41,21 @@ def test_the_lock_names_run_process_and_start_and_goes_when_it_is_released(tmp_p
     assert lock.is_held(tmp_path)
     assert lock.is_mine(tmp_path, "mine")
     assert not lock.is_mine(tmp_path, "another")
+    lock.release(tmp_path, "theirs")
+    assert lock.is_mine(tmp_path, "mine")
     lock.release(tmp_path, "mine")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_zombie_holds_nothing(tmp_path):
+def test_a_zombie_and_a_process_that_is_gone_hold_nothing(tmp_path):
     holder = start_holder(tmp_path)
     try:
         assert lock.is_held(tmp_path) is False
     finally:
         holder.wait()
-
-
-def test_a_process_that_is_gone_holds_nothing(tmp_path):
-    start_holder(tmp_path).wait()
     assert lock.is_held(tmp_path) is False
+    lock.release(tmp_path, "theirs")
+    assert tmp_path.joinpath(lock.LOCK).exists()
 
 
 @pytest.mark.parametrize("later", [-1, 1])
@@ -103,20 +100,11 @@ def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path):
     assert lock.is_mine(other, "mine")
 
 
-def test_only_the_own_lock_is_released(tmp_path):
-    start_holder(tmp_path).wait()
-    lock.release(tmp_path, "theirs")
-    assert tmp_path.joinpath(lock.LOCK).exists()
-
-
-def test_one_process_at_a_time_decides(tmp_path):
+def test_one_process_at_a_time_decides_and_a_lock_that_cannot_be_written_says_so(tmp_path):
     with lock.deciding(tmp_path), pytest.raises(RunError, match="another pipeprof is opening"), lock.deciding(tmp_path):
         pass
     with lock.deciding(tmp_path):
         pass
-
-
-def test_a_lock_that_cannot_be_written_says_so(tmp_path):
     tmp_path.joinpath(lock.LOCK).mkdir()
     with pytest.raises(RunError, match=r"cannot write `.*/lock`"):
         lock.take(tmp_path, "mine")

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from baseline_made import made
+from baseline_made import made, save
 
 import pipeprof
 from pipeprof.record import baseline
@@ -48,24 +48,16 @@ def test_a_note_in_words(stored, said):
     assert sentence(stored) == said
 
 
-def test_the_same_note_is_kept_once():
-    first, second = note("slowed_down"), note("several_revisions")
-    assert unique([first, second, first, second]) == [first, second]
-
-
-def test_a_baseline_stores_codes_and_shows_sentences(tmp_path):
-    measures = made()
+def test_codes_are_stored_and_sentences_shown(tmp_path, make_run):
+    measures, second = made(), note("several_revisions")
     measures.notes = [note("failed_left_out", failed=1, reps=3, run="r")]
-    saved = baseline.save(measures, str(tmp_path), "w")
-    stored = json.loads(Path(saved.where, POINTER).read_text())
-    assert stored["note_facts"] == measures.notes
-    document, again = baseline.load_whole(saved.where)
+    assert unique([*measures.notes, second] * 2) == [*measures.notes, second]
+    where = save(tmp_path, measures).where
+    assert json.loads(Path(where, POINTER).read_text())["note_facts"] == measures.notes
+    document, again = baseline.load_whole(where)
     assert again.notes == measures.notes
     assert one(document, again)["notes"] == ["1 of 3 repetitions of `r` failed: left out"]
-    assert "note: 1 of 3 repetitions" in Path(saved.where, "summary.md").read_text()
-
-
-def test_a_run_stores_why_as_a_code(make_run):
+    assert "note: 1 of 3 repetitions" in Path(where, "summary.md").read_text()
     run = make_run({"step": []})
     run.manifest.decide("failed", note("exit_code", exit_code=3))
     run.save()

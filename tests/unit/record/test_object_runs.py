@@ -1,5 +1,6 @@
 """Many runs below a prefix of a real local S3 server: the verbs answer as for a folder, with few requests."""
 
+import contextlib
 import json
 import shutil
 import urllib.request
@@ -42,22 +43,32 @@ def runs(tmp_path_factory):
     return folder
 
 
+def paths(runs):
+    return sorted(found.parent for found in runs.rglob(MANIFEST))
+
+
 @pytest.fixture(scope="module")
 def bucket(server, runs):
     """A bucket with these runs below `runs`: half of them pushed, half of them copied by another program."""
     system_of(server).create_dir("many")
-    for number, path in enumerate(sorted(found.parent for found in runs.rglob(MANIFEST))):
-        name = path.relative_to(runs).as_posix()
-        if number % 2:
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setenv("AWS_ACCESS_KEY_ID", "key")
-                patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "key")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+        for number, path in enumerate(paths(runs)):
+            name = path.relative_to(runs).as_posix()
+            if number % 2:
                 push(load(path), url_of(server, f"runs/{name}"))
-            continue
-        for file in path.rglob("*"):
-            if file.is_file():
-                put(server, f"runs/{name}/{file.relative_to(path).as_posix()}", file.read_bytes())
+            else:
+                copy(server, runs, number, f"runs/{name}")
     return "many"
+
+
+@contextlib.contextmanager
+def requests_to(server):
+    """A list, which has the requests of the block at its end."""
+    before, seen = len(server.requests()), []
+    yield seen
+    seen += server.requests()[before:]
 
 
 def url_of(server, path, bucket="many"):
@@ -70,15 +81,17 @@ def put(server, key, data, bucket="many"):
     urllib.request.urlopen(urllib.request.Request(address, data, kind, method="PUT")).close()
 
 
-def replace(server, key, data):
-    """Write an object that is there: the server takes that from its owner alone."""
-    with system_of(server).open_output_stream(f"many/{key}") as stream:
-        stream.write(data)
+def cut_steps(server, prefix):
+    """Cut a table of the first run below a prefix: the server takes that from its owner alone."""
+    sizes = runs_below(url_of(server, prefix))[0].sizes
+    name = next(name for name in sizes if name.startswith("step/rep=0/rank=0/"))
+    with system_of(server).open_output_stream(f"many/{prefix}/a/{name}") as stream:
+        stream.write(b"cut")
 
 
 def copy(server, runs, number, key):
     """Write a run below another key, as another program does."""
-    path = sorted(found.parent for found in runs.rglob(MANIFEST))[number]
+    path = paths(runs)[number]
     for file in path.rglob("*"):
         if file.is_file():
             put(server, f"{key}/{file.relative_to(path).as_posix()}", file.read_bytes())
@@ -94,6 +107,10 @@ def answered(rows):
     return rows.drop_columns(["run"]).sort_by([("run_id", "ascending"), ("rep", "ascending"), ("rank", "ascending")])
 
 
+def as_json(*words):
+    return json.loads(said(*words, "--format", "json"))
+
+
 def test_a_bucket_and_a_folder_give_the_same_rows(url, runs):
     below = gather([url])
     assert answered(below).equals(answered(gather([runs])))
@@ -103,36 +120,35 @@ def test_a_bucket_and_a_folder_give_the_same_rows(url, runs):
 
 
 def test_a_question_lists_once_and_reads_two_objects_of_each_new_run(url, server):
-    before = len(server.requests())
-    gather([url])
-    asked = server.requests()[before:]
+    with requests_to(server) as asked:
+        gather([url])
     assert [method for method, path in asked if "list-type" in path] == ["GET"]
     assert len(asked) == 1 + 4 * RUNS
-    before = len(server.requests())
-    gather([url])
-    assert [path.partition("?")[0] for _, path in server.requests()[before:]] == ["/many"]
+    with requests_to(server) as asked:
+        gather([url])
+    assert [path.partition("?")[0] for _, path in asked] == ["/many"]
 
 
-def test_a_run_that_was_changed_or_removed_is_seen(server, bucket, runs):
+def test_a_run_that_was_changed_is_seen_and_of_two_places_the_one_that_is_whole_counts(server, bucket, runs):
     url = url_of(server, "changes")
     copy(server, runs, 0, "changes/a")
     copy(server, runs, 1, "changes/b")
     assert gather([url]).column("state").unique().to_pylist() == ["complete"]
-    (name,) = [name for name in runs_below(url)[0].sizes if name.startswith("step/rep=0/rank=0/")][:1]
-    replace(server, f"changes/a/{name}", b"cut")
+    cut_steps(server, "changes")
     rows = gather([url]).to_pylist()
     assert {row["run"]: row["state"] for row in rows} == {
-        "s3://many/changes/a": "damaged",
-        "s3://many/changes/b": "complete",
-    }
+        "s3://many/changes/a": "damaged", "s3://many/changes/b": "complete",
+    }  # fmt: skip
     assert rows[-1]["problem"] is None or "s3://many/changes/a/step" in rows[-1]["problem"]
+    copy(server, runs, 0, "changes/c")
+    rows, twice = once_each(gather([url]))
+    assert (set(rows.column("run").to_pylist()), twice) == ({"s3://many/changes/b", "s3://many/changes/c"}, 1)
 
 
 def test_a_half_uploaded_run_is_said_and_left_out(server, bucket, runs):
     copy(server, runs, 0, "halves/whole")
-    path = sorted(found.parent for found in runs.rglob(MANIFEST))[1]
-    files = list(path.rglob("*.parquet"))
-    put(server, f"halves/half/{files[0].relative_to(path).as_posix()}", files[0].read_bytes())
+    file = next(paths(runs)[1].rglob("*.parquet"))
+    put(server, f"halves/half/{file.relative_to(paths(runs)[1]).as_posix()}", file.read_bytes())
     put(server, "halves/pushed/step/rows-0123456789abcdef.parquet", b"x")
     url = url_of(server, "halves")
     states = {row["run"]: (row["state"], row["problem"]) for row in gather([url]).to_pylist()}
@@ -153,10 +169,10 @@ def test_what_is_no_run_is_passed_over(server, bucket, runs):
     put(server, "beside/folder/", b"")
     put(server, "beside/.trash/run.json", b"{}")
     copy(server, runs, 0, "beside/one")
-    before = len(server.requests())
-    found = runs_below(url_of(server, "beside"))
+    with requests_to(server) as asked:
+        found = runs_below(url_of(server, "beside"))
     assert [one.name for one in found] == ["one"]
-    assert len(server.requests()) - before == 2  # a listing for each 1,000 keys
+    assert len(asked) == 2  # a listing for each 1,000 keys
 
 
 @pytest.mark.parametrize("name", ["a b", "é", "50%", "a+b", "q?x=1", "h#1", "[1]", "x=1&y=2", "%41", '"', "<b>", "{k}"])
@@ -165,11 +181,10 @@ def test_a_run_with_an_odd_name_is_found_and_its_url_opens_it(server, bucket, ru
     url = url_of(server, "odd-names")
     (found,) = [one for one in runs_below(url) if one.name == f"{name}/deep"]
     rows = gather([url])
-    shown = f"{found.url.partition('?')[0]}"
+    shown = found.url.partition("?")[0]
     assert shown in rows.column("run").to_pylist()
     assert rows.column("problem").to_pylist() == [None] * rows.num_rows
-    listed = json.loads(said("runs", found.url, "--format", "json"))
-    assert [(row["path"], row["state"]) for row in listed["runs"]] == [(shown, "complete")]
+    assert [(row["path"], row["state"]) for row in as_json("runs", found.url)["runs"]] == [(shown, "complete")]
 
 
 @pytest.mark.parametrize("key", ["keys//a", "keys/./b", "keys/x/../c"])
@@ -184,43 +199,30 @@ def test_the_same_run_here_and_there_counts_once(url, runs):
     rows, twice = once_each(gather([runs, url]))
     assert twice == RUNS
     assert answered(rows).equals(answered(gather([runs])))
-    content = json.loads(said("fleet", runs, url, "--format", "json"))
+    content = as_json("fleet", runs, url)
     assert (content["runs"], content["twice"]) == (RUNS, RUNS)
     assert "12 runs are there twice and counted once" in " ".join(said("fleet", runs, url).split())
 
 
-def test_of_two_places_the_one_that_is_whole_counts(server, bucket, runs):
-    copy(server, runs, 0, "places/a")
-    copy(server, runs, 0, "places/b")
-    url = url_of(server, "places")
-    (name,) = [name for name in runs_below(url)[0].sizes if name.startswith("step/rep=0/rank=0/")][:1]
-    replace(server, f"places/a/{name}", b"cut")
-    rows, twice = once_each(gather([url]))
-    assert (set(rows.column("run").to_pylist()), twice) == ({"s3://many/places/b"}, 1)
-
-
 def test_a_run_without_its_rollup_is_summed_up_from_a_copy(server, bucket, runs, tmp_path, monkeypatch):
     copy(server, runs, 0, "older/a")
-    url = url_of(server, "older")
     monkeypatch.setattr(kept, "VERSION", kept.VERSION + 1)  # what is stored there is another one's
-    expected = answered(gather([min(runs.rglob(MANIFEST)).parent]))
-    before = len(server.requests())
-    assert answered(gather([url])).equals(expected)
-    assert len(server.requests()) - before > 5
+    expected = answered(gather([paths(runs)[0]]))
+    with requests_to(server) as asked:
+        assert answered(gather([url_of(server, "older")])).equals(expected)
+    assert len(asked) > 5
     assert not (tmp_path / "cache" / "pipeprof" / "runs").exists()  # the copy is gone
 
 
 def test_push_adds_the_rollup_that_an_older_run_has_not(server, bucket, runs, tmp_path):
-    path = min(runs.rglob(MANIFEST)).parent
-    expected = answered(gather([path]))
-    older = tmp_path / "older"
-    shutil.copytree(path, older)
+    expected = answered(gather([paths(runs)[0]]))
+    older = shutil.copytree(paths(runs)[0], tmp_path / "older")
     forget_rollup(older)
     shutil.rmtree(older / "rollup")
     said("push", older, url_of(server, "renewed/a"))
-    before = len(server.requests())
-    rows = answered(gather([url_of(server, "renewed")]))
-    assert len(server.requests()) - before == 1 + 4
+    with requests_to(server) as asked:
+        rows = answered(gather([url_of(server, "renewed")]))
+    assert len(asked) == 1 + 4
     assert rows.select(["run_id", "median_ns", "steps"]).equals(expected.select(["run_id", "median_ns", "steps"]))
 
 
@@ -228,36 +230,32 @@ def test_runs_lists_what_a_folder_lists(server, bucket, runs):
     for number in range(3):
         copy(server, runs, number, f"list/run-{number}")
     url = url_of(server, "list")
-    listed = json.loads(said("runs", url, "--format", "json"))["runs"]
+    listed = as_json("runs", url)["runs"]
     assert [row["path"] for row in listed] == [f"s3://many/list/run-{number}" for number in (2, 1, 0)]
-    found = sorted(path.parent for path in runs.rglob(MANIFEST))[:3]
-    alone = [json.loads(said("runs", path, "--format", "json"))["runs"][0] for path in reversed(found)]
+    alone = [as_json("runs", path)["runs"][0] for path in reversed(paths(runs)[:3])]
     assert [row | {"path": ""} for row in listed] == [row | {"path": ""} for row in alone]
-    before = len(server.requests())
-    assert json.loads(said("runs", url, "--format", "json"))["runs"] == listed
-    assert len(server.requests()) - before == 1
+    with requests_to(server) as asked:
+        assert as_json("runs", url)["runs"] == listed
+    assert len(asked) == 1
 
 
 def test_history_of_a_bucket_is_that_of_a_folder(server, bucket, runs, tmp_path):
     place = tmp_path / "nightly"
     place.mkdir()
-    for number, path in enumerate(sorted(found.parent for found in runs.rglob(MANIFEST))[:4]):
+    for number, path in enumerate(paths(runs)[:4]):
         place.joinpath(f"run-{number}").symlink_to(path)
         copy(server, runs, number, f"nightly/run-{number}")
     copy(server, runs, 0, "nightly/twice")
     url = url_of(server, "nightly")
-    below = json.loads(said("history", url, "--format", "json"))
-    here = json.loads(said("history", place, "--format", "json"))
+    below, here = as_json("history", url), as_json("history", place)
     assert below["measurements"] == here["measurements"] == 4
     assert [one["path"] for one in below["left_out"]] == ["s3://many/nightly/twice"]
-    for one in (below, here):
-        for series in one["series"]:
-            for point in series["points"]:
-                del point["label"]
+    for point in [point for one in (below, here) for series in one["series"] for point in series["points"]]:
+        del point["label"]
     assert below["series"] == here["series"]
-    before = len(server.requests())
-    said("history", url, "--format", "json")
-    assert len(server.requests()) - before == 1
+    with requests_to(server) as asked:
+        said("history", url)
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("of", ["list-type", "run.json", ".parquet"])
@@ -310,9 +308,7 @@ def test_what_is_wrong_with_a_url_is_one_clear_error(server, bucket, faulty, ver
         faulty.of, faulty.faults = "list-type", ["403"] * 20
         error = refused(verb, place)
         assert isinstance(error, RunError)
-        assert error.exit_code == 3
-        assert message in error.message
-        assert hint in error.hint
+        assert (error.exit_code, message in error.message, hint in error.hint) == (3, True, True)
         assert SECRET not in error.message
     named = url_of(server, "runs").replace("s3://", f"s3://key:{SECRET}@")
     done = CliRunner().invoke(cli, [verb, named])

@@ -1,7 +1,7 @@
 """Google's and Azure's storage: runs and baselines against local servers of their kinds, and what can go wrong."""
 
 import pytest
-from baseline_made import made
+from baseline_made import made, save
 from cloud_servers import AZURITE, KEY, azure_server, google_server
 from copies import files_of
 from in_process import refused, said
@@ -25,9 +25,8 @@ def cloud(request, tmp_path_factory):
 @pytest.fixture(autouse=True)
 def own(monkeypatch, tmp_path):
     """A cache and a home of the test's own, no accounts, and little patience."""
-    for name in (object_account.CONNECTION, object_account.ACCOUNT, object_account.KEY, object_account.SAS):
-        monkeypatch.delenv(name, raising=False)
-    for name in (object_account.KEY_FILE, "GOOGLE_GCLOUD_ADC_PATH_OVERRIDE"):
+    of_azure = (object_account.CONNECTION, object_account.ACCOUNT, object_account.KEY, object_account.SAS)
+    for name in (*of_azure, object_account.KEY_FILE, "GOOGLE_GCLOUD_ADC_PATH_OVERRIDE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -57,15 +56,15 @@ def test_the_verbs_that_take_urls_answer(cloud, recorded):
     assert said("report", url).splitlines()[0] == said("report", recorded).splitlines()[0]
     assert "is as it was written" in said("verify", url)
     for verb in ("runs", "fleet", "history"):
-        assert f"{'1 measurement' if verb == 'history' else '1 run in'}" in said(verb, cloud.url("verbs"))
+        assert ("1 measurement" if verb == "history" else "1 run in") in said(verb, cloud.url("verbs"))
     assert "both sides hold the run" in refused("compare", recorded, url).message
 
 
 @pytest.mark.usefixtures("account")
 def test_baselines_are_written_listed_read_and_removed(cloud):
     root = cloud.url("baselines")
-    machine = baseline.save(made("j0"), root, "demo").document.machine
-    baseline.save(made("j1", first=12e6, created_at="2026-11-22T10:00:00+00:00"), root, "demo", append=True)
+    machine = save(root, made("j0")).document.machine
+    save(root, made("j1", first=12e6, created_at="2026-11-22T10:00:00+00:00"), append=True)
     assert baseline.names(root) == [("demo", machine)]
     assert baseline.load_named(root, "demo", machine).jobs == {"j0", "j1"}
     assert len(baseline.read_history(root, "demo", machine)) == 2
@@ -200,24 +199,16 @@ def test_the_account_of_azure_comes_from_the_environment(monkeypatch, environmen
     assert (place.system, place.prefix) == (expected, "bucket/runs/a b")
 
 
-def test_a_url_of_another_kind_for_azure_is_said():
-    for url in ("abfs://bucket/runs", "abfss://bucket@team.dfs.core.windows.net/runs"):
-        error = refused("runs", url)
-        assert "az://container/prefix" in error.hint
-
-
-def test_google_without_a_login_is_refused_at_once(monkeypatch):
+def test_google_without_a_login_or_with_a_key_file_that_is_none_is_refused_at_once(monkeypatch, tmp_path):
     def unknown(*_words):
         raise OSError("Name or service not known")
 
-    monkeypatch.setattr(object_account.socket, "getaddrinfo", unknown)
-    error = refused("report", "gs://bucket/runs/RUN")
+    with monkeypatch.context() as patch:
+        patch.setattr(object_account.socket, "getaddrinfo", unknown)
+        error = refused("report", "gs://bucket/runs/RUN")
     assert isinstance(error, UsageError)
     assert "no login for Google Cloud" in error.message
     assert "gcloud auth application-default login" in error.hint
-
-
-def test_a_key_file_of_google_that_is_none_is_named(monkeypatch, tmp_path):
     tmp_path.joinpath("key.json").write_text("{")
     for name in ("key.json", "none.json"):
         monkeypatch.setenv(object_account.KEY_FILE, str(tmp_path / name))
@@ -227,6 +218,16 @@ def test_a_key_file_of_google_that_is_none_is_named(monkeypatch, tmp_path):
         assert object_account.KEY_FILE in error.hint
 
 
-def test_a_user_in_a_url_is_refused_but_for_nobody():
+def test_a_url_of_another_kind_for_azure_is_said_and_a_user_in_one_is_refused_but_for_nobody():
+    for url in ("abfs://bucket/runs", "abfss://bucket@team.dfs.core.windows.net/runs"):
+        assert "az://container/prefix" in refused("runs", url).hint
     assert "may not hold a user" in refused("runs", "gs://me:word@bucket/runs").message
     assert not objects.names_user("gs://anonymous@bucket/runs")
+
+
+@pytest.mark.parametrize("module", ["json", "pyarrow"])
+def test_a_login_is_looked_for_in_a_process_that_loads_nothing_of_the_current_folder(tmp_path, monkeypatch, module):
+    tmp_path.joinpath(f"{module}.py").write_text("open('loaded', 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    object_account._refuse_no_azure_login.__wrapped__("{}")
+    assert not tmp_path.joinpath("loaded").exists()

@@ -49,13 +49,8 @@ def test_a_link_counts_while_it_stays_inside(tmp_path):
     assert read_file(home / "out", 10) == b"theirs"
     with pytest.raises(RefusedError, match="it is a link to"):
         read_file(home / "out", 10, inside=home)
-
-
-def test_a_folder_that_is_a_link_itself_is_as_good_as_any(tmp_path):
-    tmp_path.joinpath("real").mkdir()
-    tmp_path.joinpath("real", "file").write_bytes(b"x")
-    tmp_path.joinpath("name").symlink_to("real")
-    assert read_file(tmp_path / "name" / "file", 10, inside=tmp_path / "name") == b"x"
+    tmp_path.joinpath("name").symlink_to("home")  # a folder that is a link itself is as good as any
+    assert read_file(tmp_path / "name" / "file", 10, inside=tmp_path / "name") == b"ours"
 
 
 def test_a_size_is_held_while_reading_and_not_by_what_the_file_says(tmp_path, monkeypatch):
@@ -80,17 +75,7 @@ def test_what_a_file_unpacks_to_is_limited(tmp_path, monkeypatch):
         file.read()
 
 
-def test_a_file_with_holes_is_no_longer_than_a_packed_one(tmp_path, monkeypatch):
-    path = tmp_path / "file"
-    with path.open("wb") as file:
-        file.truncate(1 << 40)
-    monkeypatch.setattr(limits, "_PACKED_FEW", 1 << 20)
-    with open_file(path) as file, pytest.raises(TooLargeError, match="1,048,576 bytes"):  # noqa: PT012
-        while file.read1(1 << 18):
-            pass
-
-
-def test_of_a_file_with_holes_that_is_read_whole_little_is_read(tmp_path, monkeypatch):
+def test_of_a_file_with_holes_little_is_read(tmp_path, monkeypatch):
     path = tmp_path / "file"
     with path.open("wb") as file:
         file.truncate(1 << 40)
@@ -98,8 +83,13 @@ def test_of_a_file_with_holes_that_is_read_whole_little_is_read(tmp_path, monkey
     assert (len(data), whole) == (1 << 26, False)
     with pytest.raises(TooLargeError, match="67,108,864 bytes"):
         read_file(path, 1 << 30)
-    monkeypatch.setenv("PIPEPROF_MAX_BYTES", str(1 << 27))
-    assert len(cut_file(path, 1 << 30)[0]) == 1 << 27
+    with monkeypatch.context() as patch:
+        patch.setenv("PIPEPROF_MAX_BYTES", str(1 << 27))
+        assert len(cut_file(path, 1 << 30)[0]) == 1 << 27
+    monkeypatch.setattr(limits, "_PACKED_FEW", 1 << 20)
+    with open_file(path) as file, pytest.raises(TooLargeError, match="1,048,576 bytes"):  # noqa: PT012
+        while file.read1(1 << 18):
+            pass
 
 
 def test_what_stands_in_front_of_damage_is_read(tmp_path):

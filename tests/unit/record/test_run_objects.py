@@ -1,5 +1,6 @@
 """Runs in object storage: pushed to a real local S3 server, read back as verified copies, and what can go wrong."""
 
+import contextlib
 import json
 import shutil
 import signal
@@ -73,6 +74,25 @@ def stored(system, bucket):
     return {info.path.removeprefix(f"{bucket}/runs/RUN/"): info for info in found if info.type == fs.FileType.File}
 
 
+def copies(tmp_path):
+    return list((tmp_path / "cache" / "pipeprof" / "runs").iterdir())
+
+
+@contextlib.contextmanager
+def network_gone(method, is_gone):
+    """Within the block the storage takes nothing of which `is_gone(path)` says so."""
+    real = getattr(objects.Objects, method)
+
+    def failing(self, path, data):
+        if is_gone(path):
+            raise RunError("the network is gone")
+        real(self, path, data)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(RunError, match="network is gone"):
+        patch.setattr(objects.Objects, method, failing)
+        yield
+
+
 def another(folder):
     """The run of the folder becomes one of another job."""
     run = load(folder)
@@ -94,13 +114,17 @@ def write(system, path, data):
         stream.write(data)
 
 
-def test_a_run_comes_back_byte_for_byte(folder, url):
+@pytest.mark.parametrize("local", [False, True])
+def test_a_run_comes_back_byte_for_byte(folder, url, local, tmp_path):
+    url = f"file://{tmp_path}/store/RUN" if local else url
     pushed = push(load(folder), url)
     assert (pushed.written, pushed.there) == (len(load(folder).manifest.parts), 0)
     copy = fetch(url)
     assert files_of(copy) == files_of(folder)
     assert list(checksums.changes(load(copy))) == []
     assert copy.name == "RUN"
+    assert not list(tmp_path.rglob("*.tmp"))
+    assert files_of(fetch(f"file://{folder}")) == files_of(folder)
 
 
 def test_the_manifest_is_written_last(folder, url, server):
@@ -137,21 +161,24 @@ def test_a_verb_says_the_same_of_the_url(whole, url, verb):
         assert new == (pytest.approx(old, rel=1e-9) if isinstance(old, float) else old), place
 
 
-def test_sql_asks_the_tables_at_the_url(folder, url):
+def test_tables_at_the_url_are_asked_and_measured_as_those_of_the_folder(folder, url):
     push(load(folder), url)
     words = ["SELECT * FROM step ORDER BY ALL", "--format", "csv"]
     here, there = (said("sql", place, *words) for place in (folder, url))
     assert there == here
     assert here.count("\n") > 10
-
-
-def test_a_side_of_a_comparison_is_measured_alike_and_called_by_its_url(folder, url):
-    push(load(folder), url)
+    with pipeprof.open(url) as found, pipeprof.open(folder) as wanted:
+        assert found.step.equals(wanted.step)
+        assert len(found.step) > 0
     here, there = open_measures(folder), open_measures(url)
     assert (here.label, there.label) == (str(folder), url)
     there.label = here.label
     assert there == here
     assert refused("compare", url, url).message.count(url) == 2  # both sides hold the run ...
+    nothing = url.replace("/RUN?", "/NONE?")
+    for base, new in ((nothing, url), (url, nothing)):
+        with pytest.raises(RunError, match=r"/NONE"):
+            pipeprof.compare(base, new)
 
 
 def test_the_commands_of_a_report_name_the_url_and_write_into_no_cache(whole, url, tmp_path, monkeypatch):
@@ -163,21 +190,7 @@ def test_the_commands_of_a_report_name_the_url_and_write_into_no_cache(whole, ur
     assert str(tmp_path / "cache") not in text.replace("\n", "")
 
 
-def test_a_comparison_says_when_nothing_is_at_the_url(folder, url):
-    push(load(folder), url)
-    for base, new in ((url.replace("/RUN?", "/NONE?"), url), (url, url.replace("/RUN?", "/NONE?"))):
-        with pytest.raises(RunError, match=r"/NONE"):
-            pipeprof.compare(base, new)
-
-
-def test_python_opens_a_url(folder, url):
-    push(load(folder), url)
-    with pipeprof.open(url) as found, pipeprof.open(folder) as wanted:
-        assert found.step.equals(wanted.step)
-        assert len(found.step) > 0
-
-
-def test_another_run_is_replaced_with_force_alone(folder, url, system, bucket):
+def test_another_run_is_replaced_with_force_and_its_rest_goes_a_day_later(folder, url, system, bucket, monkeypatch):
     push(load(folder), url)
     other = another(folder)
     with pytest.raises(UsageError, match="another run is at `s3://") as caught:
@@ -187,6 +200,15 @@ def test_another_run_is_replaced_with_force_alone(folder, url, system, bucket):
     assert push(other, url, force=True).written == 0  # the same tables
     assert load(fetch(url)).manifest.job == "another"
     assert len(stored(system, bucket)) == 1 + len(other.manifest.parts)
+    older = f"step/rows-{'0' * 16}.parquet"
+    write(system, f"{bucket}/runs/RUN/{older}", b"of an older run")
+    for job in ("second", "third"):
+        other.manifest.job = job
+        other.save()
+        push(other, url, force=True)
+        assert (older in stored(system, bucket)) is (job == "second")
+        monkeypatch.setattr(objects, "KEPT", -objects.KEPT)
+    assert load(fetch(url)).manifest.job == "third"
 
 
 @pytest.mark.parametrize("how", ["changed", "cut"])
@@ -219,33 +241,10 @@ def test_of_two_runs_that_are_pushed_at_once_one_wins_and_the_other_is_refused(f
         system.delete_dir(f"{bucket}/runs/RUN")
 
 
-def test_what_a_replaced_manifest_named_goes_a_day_later(folder, url, system, bucket, monkeypatch):
-    push(load(folder), url)
-    write(system, f"{bucket}/runs/RUN/step/rows-{'0' * 16}.parquet", b"of an older run")
-    other = load(folder)
-    for job in ("second", "third"):
-        other.manifest.job = job
-        other.save()
-        push(other, url, force=True)
-        assert (f"step/rows-{'0' * 16}.parquet" in stored(system, bucket)) is (job == "second")
-        monkeypatch.setattr(objects, "KEPT", -objects.KEPT)
-    assert load(fetch(url)).manifest.job == "third"
-
-
-def test_an_upload_that_was_cut_off_is_no_run_and_goes_on(folder, url, monkeypatch):
-    run, put = load(folder), objects.Objects.put_pieces
-    left = [3]
-
-    def failing(self, path, pieces):
-        left[0] -= 1
-        if left[0] < 0:
-            raise RunError("the network is gone")
-        put(self, path, pieces)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(objects.Objects, "put_pieces", failing)
-        with pytest.raises(RunError, match="network is gone"):
-            push(run, url)
+def test_an_upload_that_was_cut_off_is_no_run_and_goes_on(folder, url):
+    run, asked = load(folder), []
+    with network_gone("put_pieces", lambda path: asked.append(path) or len(asked) > 3):
+        push(run, url)
     with pytest.raises(RunError, match=r"no whole run at `s3://.*`run.json`, which is uploaded last") as caught:
         fetch(url)
     assert "again" in caught.value.hint
@@ -253,20 +252,11 @@ def test_an_upload_that_was_cut_off_is_no_run_and_goes_on(folder, url, monkeypat
     assert files_of(fetch(url)) == files_of(folder)
 
 
-def test_a_replacement_that_was_cut_off_leaves_the_old_run_whole(folder, url, monkeypatch):
+def test_a_replacement_that_was_cut_off_leaves_the_old_run_whole(folder, url):
     push(load(folder), url)
     other = another(folder)
-    put = objects.Objects.put
-
-    def failing(self, path, data):
-        if path.endswith(MANIFEST):
-            raise RunError("the network is gone")
-        put(self, path, data)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(objects.Objects, "put", failing)
-        with pytest.raises(RunError, match="network is gone"):
-            push(other, url, force=True)
+    with network_gone("put", lambda path: path.endswith(MANIFEST)):
+        push(other, url, force=True)
     assert load(fetch(url)).manifest.job is None
 
 
@@ -318,7 +308,7 @@ def test_a_damaged_object_is_named_and_no_copy_is_left(folder, url, system, buck
     with pytest.raises(RunError, match=r"damaged file `step/rows.parquet` in `s3://") as caught:
         fetch(url)
     assert str(tmp_path) not in caught.value.message
-    assert list((tmp_path / "cache" / "pipeprof" / "runs").iterdir()) == []
+    assert copies(tmp_path) == []
 
 
 def test_thousands_of_missing_files_are_not_all_asked_for(folder, tmp_path, monkeypatch):
@@ -337,25 +327,18 @@ def test_thousands_of_missing_files_are_not_all_asked_for(folder, tmp_path, monk
     assert len(asked) < 2 * (parts + 20)  # twice for each that is there, and for each reader
 
 
-def test_a_copy_that_was_changed_is_read_again(folder, url):
-    push(load(folder), url)
-    copy = fetch(url)
-    load(copy).files("step")[0].write_bytes(b"x")
-    assert fetch(url) == copy
-    assert files_of(copy) == files_of(folder)
-
-
-def test_copies_that_nobody_asks_for_are_removed(folder, url, monkeypatch):
+def test_copies_that_nobody_asks_for_are_removed_and_a_changed_one_is_read_again(folder, url, monkeypatch):
     push(load(folder), url)
     old = fetch(url)
-    other = another(folder)
-    push(other, url, force=True)
+    load(old).files("step")[0].write_bytes(b"x")
+    assert fetch(url) == old
+    assert files_of(old) == files_of(folder)
+    push(another(folder), url, force=True)
     new = fetch(url)
     assert old.is_dir()
     monkeypatch.setattr(run_objects, "_KEPT_S", -60)
     fetch(url)
-    assert not old.exists()
-    assert not new.exists()
+    assert (old.exists(), new.exists()) == (False, False)
 
 
 def test_a_run_that_another_program_copied_is_read(small, url, system, bucket):
@@ -364,17 +347,9 @@ def test_a_run_that_another_program_copied_is_read(small, url, system, bucket):
     assert files_of(fetch(url)) == files_of(small)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../../../x.parquet",
-        "/etc/x",
-        "step/../../x",
-        "step/rep=0/rank=0/../../../../x",
-        "nosuch/rows.parquet",
-        "step/x",
-    ],
-)
+@pytest.mark.parametrize("name", [
+    "../../../x.parquet", "/etc/x", "step/../../x", "step/rep=0/rank=0/../../../../x", "nosuch/rows.parquet", "step/x",
+])  # fmt: skip
 def test_a_manifest_that_names_other_files_is_refused(folder, url, system, bucket, name, tmp_path):
     push(load(folder), url)
     manifest = json.loads(folder.joinpath(MANIFEST).read_bytes())
@@ -382,7 +357,7 @@ def test_a_manifest_that_names_other_files_is_refused(folder, url, system, bucke
     write(system, f"{bucket}/runs/RUN/{MANIFEST}", json.dumps(manifest).encode())
     with pytest.raises(RunError, match="damaged manifest"):
         fetch(url)
-    assert list((tmp_path / "cache" / "pipeprof" / "runs").iterdir()) == []
+    assert copies(tmp_path) == []
 
 
 @pytest.mark.parametrize(("member", "value", "said"), [
@@ -396,48 +371,41 @@ def test_a_manifest_that_cannot_be_trusted_is_refused(folder, url, system, bucke
         fetch(url)
 
 
-def test_a_run_that_is_too_large_is_not_read(folder, url, monkeypatch):
+def test_what_cannot_be_read_for_its_size_or_for_the_words_in_its_url_is_refused(folder, url, monkeypatch):
     push(load(folder), url)
-    monkeypatch.setenv("PIPEPROF_MAX_BYTES", "3000")
-    with pytest.raises(RunError, match="bytes"):
+    with monkeypatch.context() as patch, pytest.raises(RunError, match="bytes"):
+        patch.setenv("PIPEPROF_MAX_BYTES", "3000")
         fetch(url)
-
-
-def test_nothing_there_is_one_clear_error(url, tmp_path):
-    error = refused("report", url)
-    assert isinstance(error, RunError)
-    assert (error.message, error.exit_code) == (f"no run at `{url.partition('?')[0]}`", 3)
-    assert "pipeprof push" in error.hint
-    assert not (tmp_path / "cache").exists()
-
-
-def test_a_user_or_password_in_a_url_is_refused_and_not_shown(folder, url):
     named = url.replace("s3://", f"s3://key:{SECRET}@")
     for call in (lambda: fetch(named), lambda: push(load(folder), named)):
         with pytest.raises(UsageError, match="user or password") as caught:
             call()
         assert SECRET not in caught.value.message + caught.value.hint
+    with pytest.raises(UsageError, match=r"`runs/here` is no URL") as caught:
+        push(load(folder), "runs/here")
+    assert "file:///folder" in caught.value.hint
 
 
-def test_a_wrong_option_is_told_before_anything_is_read(url, server):
+def test_nothing_there_is_one_clear_error(url, recorded, tmp_path):
+    error = refused("report", url)
+    assert isinstance(error, RunError)
+    assert (error.message, error.exit_code) == (f"no run at `{url.partition('?')[0]}`", 3)
+    assert "pipeprof push" in error.hint
+    assert not (tmp_path / "cache").exists()
+    (tmp_path / "file").touch()
+    with pytest.raises(RunError, match="Not a directory") as caught:
+        push(load(recorded), f"file://{tmp_path}/file/RUN")
+    assert caught.value.hint == "check the path and its permissions"
+
+
+def test_a_wrong_option_is_told_before_anything_is_read_and_a_verb_that_changes_a_run_takes_no_url(url, server):
     before = len(server.requests())
     assert ended("report", url, "--format", "nonsense")[0] == 2
     assert len(server.requests()) == before
-
-
-@pytest.mark.parametrize("words", [["compact", "{url}"], ["push", "{url}", "{url}"]])
-def test_a_verb_that_changes_a_run_takes_no_url(url, words):
-    error = refused(*(word.format(url=url) for word in words))
-    assert isinstance(error, UsageError)
-    assert "not changed" in error.message
-
-
-def test_a_folder_is_storage_too(folder, tmp_path):
-    place = f"file://{tmp_path}/store/RUN"
-    push(load(folder), place)
-    assert files_of(fetch(place)) == files_of(folder)
-    assert not list((tmp_path / "store").rglob("*.tmp"))
-    assert files_of(fetch(f"file://{folder}")) == files_of(folder)
+    for words in (["compact", url], ["push", url, url]):
+        error = refused(*words)
+        assert isinstance(error, UsageError)
+        assert "not changed" in error.message
 
 
 def test_an_upload_that_was_cut_off_in_its_empty_manifest_is_no_run_and_goes_on(folder, tmp_path):
@@ -459,47 +427,40 @@ def test_a_storage_that_fails_now_and_then_loses_nothing(folder, url, server, fa
     try:
         copy = fetch(through)
     except RunError:  # where the client did not ask again by itself
-        assert list((tmp_path / "cache" / "pipeprof" / "runs").iterdir()) == []
+        assert copies(tmp_path) == []
         copy = fetch(through)
     assert faulty.seen.count(fault) == 2
     assert files_of(copy) == files_of(folder)
 
 
-def test_a_server_that_is_gone_is_one_clear_error(folder, url, server, faulty):
+def test_a_server_that_is_gone_is_one_clear_error(folder, url, server):
     gone = url.replace(server.address, "127.0.0.1:9")
     for call in (lambda: fetch(gone), lambda: push(load(folder), gone)):
         with pytest.raises(PipeprofError, match=r"cannot read .*s3://") as caught:
             call()
-        assert caught.value.exit_code == 3
-        assert "\n" not in caught.value.message
+        assert (caught.value.exit_code, "\n" in caught.value.message) == (3, False)
         assert "credentials in the environment" in caught.value.hint
 
 
-def test_a_path_is_no_url(folder):
-    with pytest.raises(UsageError, match=r"`runs/here` is no URL") as caught:
-        push(load(folder), "runs/here")
-    assert "file:///folder" in caught.value.hint
-
-
 def recording(url, code, where, *more):
-    """`pipeprof collect -o URL` of a command that ends with this code, in a folder of its own."""
+    """`pipeprof collect -o URL` of a command that ends with this code, in a folder of its own; and what is in it."""
     where.mkdir()
     command = [sys.executable, "-c", f"open('ran', 'w'); raise SystemExit({code})"]
     words = [sys.executable, "-m", "pipeprof", "collect", "-o", url, *more, "--", *command]
-    return subprocess.run(words, cwd=where, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=where, capture_output=True, text=True, check=False)
+    return done, next(where.glob("pipeprof-run-*"), None)
 
 
 def test_a_recording_is_uploaded_when_it_is_done(url, tmp_path):
-    done = recording(url, 0, tmp_path / "a")
-    (local,) = (tmp_path / "a").glob("pipeprof-run-*")
+    done, local = recording(url, 0, tmp_path / "a")
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1].endswith("files uploaded")
     assert files_of(fetch(url)) == files_of(local)
-    again = recording(url, 0, tmp_path / "b")
+    again, _ = recording(url, 0, tmp_path / "b")
     assert again.returncode == 2
     assert again.stderr.startswith("error: another run is at `s3://")
     assert list((tmp_path / "b").iterdir()) == [], "nothing was begun"
-    assert recording(url, 0, tmp_path / "c", "--force").returncode == 0
+    assert recording(url, 0, tmp_path / "c", "--force")[0].returncode == 0
 
 
 def test_a_signal_reaches_the_command_though_the_storage_was_looked_at_before(url, tmp_path):
@@ -516,20 +477,16 @@ def test_a_signal_reaches_the_command_though_the_storage_was_looked_at_before(ur
 
 
 def test_a_training_that_failed_is_kept_here_and_said_not_to_be_uploaded(url, system, bucket, tmp_path):
-    done = recording(url, 3, tmp_path / "a")
-    (local,) = (tmp_path / "a").glob("pipeprof-run-*")
+    done, local = recording(url, 3, tmp_path / "a")
     assert done.returncode == 3
-    assert (
-        done.stderr.splitlines()[-1] == f"pipeprof: not uploaded, for the run is failed: it is kept in `{local.name}`"
-    )
+    told = f"pipeprof: not uploaded, for the run is failed: it is kept in `{local.name}`"
+    assert done.stderr.splitlines()[-1] == told
     assert stored(system, bucket) == {}
 
 
 def test_an_upload_that_fails_loses_no_recording(url, server, faulty, tmp_path):
-    broken = url.replace(server.address, f"127.0.0.1:{faulty.server_port}")
     faulty.faults = ["403"] * 50
-    done = recording(broken, 0, tmp_path / "a")
-    (local,) = (tmp_path / "a").glob("pipeprof-run-*")
+    done, local = recording(url.replace(server.address, f"127.0.0.1:{faulty.server_port}"), 0, tmp_path / "a")
     assert done.returncode == 0, "that of the command"
     error, hint = done.stderr.splitlines()[-2:]
     assert "forbidden" in error
@@ -544,10 +501,3 @@ def test_an_import_is_uploaded_when_it_is_done(url, tmp_path, monkeypatch):
     said("import", "trace.json", "-o", url)
     (local,) = tmp_path.glob("pipeprof-run-*")
     assert files_of(fetch(url)) == files_of(local)
-
-
-def test_a_folder_that_cannot_be_used_is_no_matter_of_credentials(recorded, tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(RunError, match="Not a directory") as caught:
-        push(load(recorded), f"file://{tmp_path}/file/RUN")
-    assert caught.value.hint == "check the path and its permissions"

@@ -16,26 +16,17 @@ def test_settings_are_read_as_they_were_written(tmp_path):
     path = tmp_path / "settings.json"
     path.write_bytes(msgspec.json.encode(SETTINGS))
     assert load_settings(path) == SETTINGS
+    with pytest.raises(UsageError, match="cannot read"):
+        load_settings(tmp_path / "none.json")
+    assert Settings().is_empty
+    assert not SETTINGS.is_empty
+    assert json.loads(msgspec.json.encode(Settings()))["operators"] == []
 
 
 def test_the_probe_is_told_every_change_and_the_prefetch_size_once():
-    told = SETTINGS.override()
-    assert told == {
-        "site": "train.py:9",
-        "changes": [
-            {
-                "node": 1,
-                "op_type": "MapOp",
-                "name": "rotate",
-                "workers": 2,
-                "processes": None,
-                "maps_after": None,
-                "cache": None,
-                "max_rowsize": None,
-                "prefetch": 64,
-            }
-        ],
-    }
+    nothing = dict.fromkeys(("processes", "maps_after", "cache", "max_rowsize"))
+    change = {"node": 1, "op_type": "MapOp", "name": "rotate", "workers": 2, **nothing, "prefetch": 64}
+    assert SETTINGS.override() == {"site": "train.py:9", "changes": [change]}
     assert Settings(prefetch=8).override() == {"site": None, "changes": [{"node": 0, "prefetch": 8}]}
     assert Settings(environment={"A": "1"}).override() is None
     assert SETTINGS.command(["python", "x.py"]) == ["env", "OMP_NUM_THREADS=1", "python", "x.py"]
@@ -63,18 +54,14 @@ def test_threads_and_cores_are_for_the_command_and_the_probe():
     assert Settings(site="train.py:9").is_empty
 
 
-def test_a_change_of_an_operator_keeps_its_other_settings():
+def test_a_change_of_an_operator_keeps_its_other_settings_and_behind_a_cache_nothing_is_set():
     change = {"operators": [OperatorSetting(node=1, op_type="MapOp", processes=True)], "environment": {"B": "2"}}
     found = merged(SETTINGS, change)
     assert (found.operators[0].workers, found.operators[0].processes) == (2, True)
-    assert found.prefetch == 64
+    assert (found.prefetch, found.site) == (64, "train.py:9")
     assert found.environment == {"OMP_NUM_THREADS": "1", "B": "2"}
-    assert found.site == "train.py:9"
-
-
-def test_behind_a_cache_nothing_is_set():
-    change = {"operators": [OperatorSetting(node=0, op_type="MapOp", cache=100)]}
-    assert [one.node for one in merged(SETTINGS, change).operators] == [0]
+    cached = {"operators": [OperatorSetting(node=0, op_type="MapOp", cache=100)]}
+    assert [one.node for one in merged(SETTINGS, cached).operators] == [0]
 
 
 @pytest.mark.parametrize(
@@ -92,14 +79,3 @@ def test_what_is_no_file_of_settings_is_refused(tmp_path, text):
         load_settings(path)
     assert "settings.json" in caught.value.message
     assert "pipeprof tune" in caught.value.hint
-
-
-def test_a_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="cannot read"):
-        load_settings(tmp_path / "none.json")
-
-
-def test_an_empty_set_says_so():
-    assert Settings().is_empty
-    assert not SETTINGS.is_empty
-    assert json.loads(msgspec.json.encode(Settings()))["operators"] == []

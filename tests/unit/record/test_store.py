@@ -52,58 +52,46 @@ def test_a_number_that_is_no_64_bit_integer_is_refused(run, value):
         store.write(run, "step", 0, 0, [values])
 
 
-def test_too_few_columns_are_refused(run):
+def test_too_few_columns_are_refused_and_no_rows_make_no_file(run):
     with pytest.raises(RunError, match=f"table `step` has {len(BY_NAME['step'].columns)} columns, got 2"):
         store.write(run, "step", 0, 0, [(1, 2)])
-
-
-def test_no_rows_make_no_file(run):
     assert store.write(run, "step", 0, 0, []) == 0
     assert list(run.path.iterdir()) == []
 
 
-def cut_off(_data, path, **_how):
-    path.write_bytes(b"PAR1half")
-    raise OSError(28, "No space left on device")
+def test_a_write_that_was_interrupted_leaves_no_file_or_the_older_one_whole(run, monkeypatch):
+    def cut_off(_data, path, **_how):
+        path.write_bytes(b"PAR1half")
+        raise OSError(28, "No space left on device")
+
+    def files():
+        return {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+
+    for number in (0, 1):
+        before = files()
+        assert len(before) == number
+        with monkeypatch.context() as patch:
+            patch.setattr(pq, "write_table", cut_off)
+            with pytest.raises(RunError, match=r"cannot write `.*part-00000.parquet`: No space left on device"):
+                store.write(run, "step", 0, 0, [row("step")])
+        assert files() == before
+        for count in (3, 1):  # writing again replaces
+            store.write(run, "step", 0, 0, [row("step")] * count)
+            assert len(store.read(run, "step")) == count
 
 
-def test_a_write_that_was_interrupted_leaves_no_file(run, monkeypatch):
-    monkeypatch.setattr(pq, "write_table", cut_off)
-    with pytest.raises(RunError, match=r"cannot write `.*part-00000.parquet`: No space left on device"):
-        store.write(run, "step", 0, 0, [row("step")])
-    assert [path for path in run.path.rglob("*") if path.is_file()] == []
-
-
-def test_a_write_that_was_interrupted_leaves_the_older_file_whole(run, monkeypatch):
-    store.write(run, "step", 0, 0, [row("step")])
-    before = run.files("step")[0].read_bytes()
-    monkeypatch.setattr(pq, "write_table", cut_off)
-    with pytest.raises(RunError):
-        store.write(run, "step", 0, 0, [row("step")] * 3)
-    assert run.files("step")[0].read_bytes() == before
-
-
-def test_writing_again_replaces(run):
-    store.write(run, "step", 0, 0, [row("step")] * 3)
-    store.write(run, "step", 0, 0, [row("step")])
-    assert len(store.read(run, "step")) == 1
-
-
-def test_reading_adds_rep_and_rank_from_the_folders(run):
+def test_reading_adds_rep_and_rank_from_the_folders_and_a_missing_table_is_empty_with_all_its_columns(run):
+    empty = store.read(run, "queue")
+    assert empty.num_rows == 0
+    assert empty.schema == pa.schema([("rep", pa.int64()), ("rank", pa.int64()), *BY_NAME["queue"].arrow()])
     for rep, rank in ((0, 0), (0, 10), (2, 1)):
         store.write(run, "queue", rep, rank, [row("queue")])
     data = store.read(run, "queue")
-    assert data.column_names == ["rep", "rank", *BY_NAME["queue"].column_names]
+    assert data.column_names == empty.column_names
     assert {(one["rep"], one["rank"]) for one in data.to_pylist()} == {(0, 0), (0, 10), (2, 1)}
 
 
-def test_a_table_that_is_not_there_reads_as_empty_with_all_its_columns(run):
-    data = store.read(run, "queue")
-    assert data.num_rows == 0
-    assert data.schema == pa.schema([("rep", pa.int64()), ("rank", pa.int64()), *BY_NAME["queue"].arrow()])
-
-
-def test_files_of_before_a_column_was_added_are_read_with_those_of_now(run):
+def test_files_of_before_a_column_was_added_are_read_with_those_of_now_and_other_types_are_damage(run):
     schema = BY_NAME["step"].arrow()
     store.write(run, "step", 0, 0, [row("step")])
     older = store.partition(run, "step", 1, 0) / store.part_name(0)
@@ -113,12 +101,6 @@ def test_files_of_before_a_column_was_added_are_read_with_those_of_now(run):
     assert both.column("step").to_pylist() == [VALUES["bigint"]] * 2
     assert both.column("kind").to_pylist() == [VALUES["varchar"], None]
     assert both.column_names == ["rep", "rank", *schema.names]
-
-
-def test_files_that_differ_in_the_type_of_a_column_are_damaged(run):
-    store.write(run, "step", 0, 0, [row("step")])
-    other = store.partition(run, "step", 1, 0) / store.part_name(0)
-    other.parent.mkdir(parents=True)
-    pq.write_table(pa.table({"step": ["text"]}), other)
+    pq.write_table(pa.table({"step": ["text"]}), older)
     with pytest.raises(RunError, match="damaged files in"):
         store.read(run, "step")

@@ -29,8 +29,14 @@ def test_every_text_of_a_value_is_made_printable():
     assert printable_all({odd: [odd, 1, None, (odd,)]}) == {"\\xff": ["\\xff", 1, None, ["\\xff"]]}
 
 
-def test_a_path_that_is_text_stays_as_it_is(tmp_path):
-    assert reachable(tmp_path / "größer") == tmp_path / "größer"
+def test_a_path_that_is_text_or_not_there_stays_as_it_is(tmp_path, monkeypatch):
+    folder = tmp_path / os.fsdecode(b"\xff")
+    for path in (tmp_path / "größer", folder / "run"):
+        assert reachable(path) == path
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    assert reachable(Path("run")) == Path("run")
+    assert reachable(Path.cwd() / "run").parent.samefile(folder)
 
 
 @pytest.mark.parametrize("name", [b"run\xff", b"\xff/run", b"\xff/\xfe/run"])
@@ -52,21 +58,8 @@ def test_a_folder_that_was_made_again_is_reached_anew(tmp_path):
         shutil.rmtree(folder)
 
 
-def test_a_path_that_is_not_there_is_given_back(tmp_path):
-    path = tmp_path / os.fsdecode(b"\xff") / "run"
-    assert reachable(path) == path
-
-
 def test_a_very_long_name_is_shown_by_its_ends():
     assert shortened("a" * 100) == "a" * 100
     shown = shortened("a" * 5000 + "z")
     assert len(shown) < 300
     assert shown.endswith("z")
-
-
-def test_a_relative_path_below_a_folder_that_is_no_text_is_reached(tmp_path, monkeypatch):
-    folder = tmp_path / os.fsdecode(b"\xff")
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    assert reachable(Path("run")) == Path("run")
-    assert reachable(Path.cwd() / "run").parent.samefile(folder)
