@@ -56,15 +56,12 @@ def built(tool, tmp_path, monkeypatch):
     return build
 
 
-def test_a_wheel_holds_the_file_and_is_for_every_python_of_its_platform(built):
+def test_a_wheel_holds_the_file_and_is_for_every_python_of_its_platform_or_this_machine(built):
     data, said = built()
     assert said == []
     assert (data["tag"], data["pure_python"]) == ("cp310-abi3-manylinux_2_17_x86_64", False)
     assert list(data["force_include"].values()) == ["pipeprof/collect/probe/_hooks.abi3.so"]
-
-
-def test_one_that_needs_a_newer_glibc_is_for_this_machine(built):
-    assert built(content=CONTENT + b" GLIBC_2.34")[0]["tag"] == "cp310-abi3-linux_x86_64"
+    assert built(content=CONTENT + b" GLIBC_2.34")[0]["tag"] == "cp310-abi3-linux_x86_64"  # a newer glibc is needed
 
 
 def test_an_editable_installation_has_it_in_the_tree(built, tool, tmp_path):

@@ -6,6 +6,7 @@ import sys
 import pytest
 import yaml
 from action_steps import ROOT
+from every import every
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -52,11 +53,7 @@ def versions(path, python):
     return {canonicalize_name(one.name): str(one.specifier).removeprefix("==") for one in chosen}, environment
 
 
-def test_the_files_are_there():
-    assert [path.name for path in FILES] == ["audit.txt", "build.txt", "dev.txt", "gate.txt", "release.txt"]
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@every(FILES, lambda path: path.name)
 def test_every_package_has_one_version_and_hashes(path):
     found = entries(path)
     assert found
@@ -64,12 +61,8 @@ def test_every_package_has_one_version_and_hashes(path):
         assert re.fullmatch(r"==[\w.!+]+", str(requirement.specifier)), requirement
         assert hashes, requirement
         assert requirement.url is None
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_no_place_is_named(path):
-    text = path.read_text("utf-8")
-    assert not re.search(r"://|--(extra-)?index-url|--find-links|--trusted-host|^-[if] ", text, re.MULTILINE)
+    places = r"://|--(extra-)?index-url|--find-links|--trusted-host|^-[if] "
+    assert not re.search(places, path.read_text("utf-8"), re.MULTILINE)
 
 
 @pytest.mark.parametrize("python", PYTHONS)
@@ -83,6 +76,7 @@ def test_what_pyproject_asks_for_is_held(name, python):
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_the_files_agree_on_versions(python):
+    assert [path.name for path in FILES] == ["audit.txt", "build.txt", "dev.txt", "gate.txt", "release.txt"]
     everything, _ = versions(FOLDER / "dev.txt", python)
     for path in FILES:
         held, _ = versions(path, python)

@@ -13,14 +13,8 @@ HOME = "home/user"
 def bash(text, **variables):
     """Runs text after the functions of the script."""
     env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/nowhere", **variables}
-    return subprocess.run(
-        ["bash", "-c", f'source "$1"; {text}', "bash", SCRIPT],
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    words = ["bash", "-c", f'source "$1"; {text}', "bash", SCRIPT]
+    return subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=60)
 
 
 @pytest.fixture
@@ -49,23 +43,17 @@ def after(system, change, status=""):
     "true", f"mkdir -p {HOME}/.cache/pip; touch {HOME}/.cache/pip/x", "touch tmp/x", f"touch {HOME}/pipeprof/x",
 ])  # fmt: skip
 def test_the_clone_tmp_and_the_cache_may_change(system, change):
-    said = after(system, change)
-    assert "git status: clean\nelsewhere: nothing\nfailed 0\n" in said
+    assert "git status: clean\nelsewhere: nothing\nfailed 0\n" in after(system, change)
 
 
-@pytest.mark.parametrize(("change", "named"), [
-    (f"touch {HOME}/x", f"./{HOME}/x"), (f"mkdir -p {HOME}/.config/y", f"./{HOME}/.config/y"), ("echo 22 > usr/lib/old", "./usr/lib/old"),
-    ("rm usr/lib/old", "./usr/lib/old"), (f"mkdir {HOME}/pipeprof2", f"./{HOME}/pipeprof2"),
+@pytest.mark.parametrize(("change", "status", "named"), [
+    (f"touch {HOME}/x", "", f"./{HOME}/x"), (f"mkdir -p {HOME}/.config/y", "", f"./{HOME}/.config/y"),
+    ("echo 22 > usr/lib/old", "", "./usr/lib/old"), ("rm usr/lib/old", "", "./usr/lib/old"),
+    (f"mkdir {HOME}/pipeprof2", "", f"./{HOME}/pipeprof2"), ("true", "?? left-over", "git status: ?? left-over"),
 ])  # fmt: skip
-def test_what_is_new_or_changed_elsewhere_is_a_failure(system, change, named):
-    said = after(system, change)
+def test_what_is_new_or_changed_elsewhere_or_in_the_clone_is_a_failure(system, change, status, named):
+    said = after(system, change, status)
     assert named in said
-    assert said.endswith("failed 1\n")
-
-
-def test_a_clone_with_changes_is_a_failure(system):
-    said = after(system, "true", "?? left-over")
-    assert "git status: ?? left-over" in said
     assert said.endswith("failed 1\n")
 
 
@@ -89,17 +77,10 @@ def test_an_unknown_option_is_refused_before_anything_is_made(words):
     assert done.stderr.startswith(f"error: unknown option {words[-1]}\nhint: ")
 
 
-def test_one_package_may_be_left_out():
-    assert bash("without=libgomp1; packages").stdout == "python3,python3-venv,make,git,ca-certificates\n"
-
-
-def test_no_host_is_named():
-    assert re.findall(r"\w+://\w+", SCRIPT.read_text(encoding="utf-8")) == []
-
-
-def test_the_bare_machine_has_what_the_readme_names():
+def test_the_bare_machine_has_what_the_readme_names_but_for_one_that_may_be_left_out_and_names_no_host():
+    script = SCRIPT.read_text(encoding="utf-8")
     (named,) = re.findall(r"^apt install (.+)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    (packages,) = re.findall(
-        r"^readonly PACKAGES=\((.+)\)$", (ROOT / "tools/fresh_machine.sh").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    (packages,) = re.findall(r"^readonly PACKAGES=\((.+)\)$", script, re.MULTILINE)
     assert named.split() == packages.split()
+    assert bash("without=libgomp1; packages").stdout == "python3,python3-venv,make,git,ca-certificates\n"
+    assert re.findall(r"\w+://\w+", script) == []

@@ -11,6 +11,7 @@ from shebang import SHEBANG
 from pipeprof.cli import cli
 from pipeprof.record.run import Rep
 
+WORKFLOW = ".github/workflows/gate.yml"
 LOOSE = "[metrics.step_time_median]\nmin_effect = 9.0\nmargin = 9.0\n"
 SPREAD = (1.0, 1.004, 0.997, 1.002, 0.999)
 NOISY = (1.01, 3.4, 0.52, 0.47, 2.2)  # an overloaded machine
@@ -47,22 +48,35 @@ def recorded(make_run):
     return make
 
 
-def write_baseline(run, repository):
-    words = ["baseline", "write", run, "--workload", "demo", "--force", "--root", str(repository.root / "baselines")]
-    cli.main(words, standalone_mode=False)
+def write_baseline(run, root):
+    cli.main(["baseline", "write", run, "--workload", "demo", "--force", "--root", str(root)], standalone_mode=False)
 
 
-def test_a_pull_request_cannot_configure_its_own_check(tmp_path, recorded):
+def program(runner, run, before=""):
+    """What stands for `pipeprof` there, which finds this run recorded; `before` are lines that it runs first."""
+    text = PIPEPROF.format(shebang=SHEBANG, run=run).replace("import shutil", f"{before}import shutil")
+    (runner.bin / "pipeprof").write_text(text)
+
+
+@pytest.fixture
+def project(tmp_path, recorded):
+    """A runner whose checkout has a baseline of 10 ms; gives it and the repository."""
     runner = Runner(tmp_path)
     repository = GitRepository(runner.work)
-    write_baseline(recorded(10), repository)
-    base = repository.commit({"train.py": "fast()\n", ".github/workflows/gate.yml": "a\n"})
-    write_baseline(recorded(20.5), repository)
-    repository.commit({"train.py": "slow()\n", "pipeprof.toml": LOOSE, ".github/workflows/gate.yml": "b\n"})
-    runner.event["pull_request"]["base"]["sha"] = base
+    write_baseline(recorded(10), repository.root / "baselines")
+    repository.base = repository.commit({"train.py": "fast()\n", WORKFLOW: "a\n"})
+    runner.event["pull_request"]["base"]["sha"] = repository.base
+    return runner, repository
+
+
+def test_a_pull_request_cannot_configure_its_own_check(project, recorded):
+    runner, repository = project
+    base = repository.base
+    write_baseline(recorded(20.5), repository.root / "baselines")
+    repository.commit({"train.py": "slow()\n", "pipeprof.toml": LOOSE, WORKFLOW: "b\n"})
     repository.git("replace", base, "HEAD")  # what a runner that outlives its jobs may be left with
     repository.git("branch", base, "HEAD")
-    (runner.bin / "pipeprof").write_text(PIPEPROF.format(shebang=SHEBANG, run=recorded(20)))
+    program(runner, recorded(20))
 
     outcome = runner.run(mode="baseline", workload="demo", policy="pipeprof.toml")
 
@@ -73,7 +87,7 @@ def test_a_pull_request_cannot_configure_its_own_check(tmp_path, recorded):
     for text in (outcome.summary.replace("\\", ""), comment):
         assert "this change adds the policy `pipeprof.toml` (`metrics.step_time_median.min_effect` is 9 instead" in text
         assert "this change edits the baseline in `baselines/demo/a-2c-" in text
-        assert "this change edits `.github/workflows/gate.yml`, which may say what is measured" in text
+        assert f"this change edits `{WORKFLOW}`, which may say what is measured" in text
         assert "this change edits `train.py`, which the measured command names" in text
         assert f"policy: the defaults; the base revision {base[:10]} has no settings" in text
     kinds = [edit["kind"] for edit in json.loads(runner.artifact("compare.json").read_text())["trust"]["edits"]]
@@ -81,14 +95,10 @@ def test_a_pull_request_cannot_configure_its_own_check(tmp_path, recorded):
     assert runner.run(mode="baseline", workload="demo", base_ref="HEAD").exit_code == 0  # merged, it would pass
 
 
-def test_a_noisy_machine_does_not_let_such_a_pull_request_pass(tmp_path, recorded):
-    runner = Runner(tmp_path)
-    repository = GitRepository(runner.work)
-    write_baseline(recorded(10), repository)
-    base = repository.commit({"train.py": "fast()\n", ".github/workflows/gate.yml": "fail-on: regressed\n"})
-    repository.commit({"train.py": "slow()\n", "pipeprof.toml": LOOSE, ".github/workflows/gate.yml": "b\n"})
-    runner.event["pull_request"]["base"]["sha"] = base
-    (runner.bin / "pipeprof").write_text(PIPEPROF.format(shebang=SHEBANG, run=recorded(20, NOISY)))
+def test_a_noisy_machine_does_not_let_such_a_pull_request_pass(project, recorded):
+    runner, repository = project
+    repository.commit({"train.py": "slow()\n", "pipeprof.toml": LOOSE, WORKFLOW: "b\n"})
+    program(runner, recorded(20, NOISY))
 
     outcome = runner.run(mode="baseline", workload="demo", fail_on="incomparable")
 
@@ -127,11 +137,8 @@ def test_what_main_got_meanwhile_is_not_held_against_the_change(merged):
     assert base_of(runner) == repository.main
     runner.event["pull_request"]["head"]["sha"] = "c" * 40  # a merge of something else
     assert base_of(runner) == repository.old
-
-
-def test_the_base_of_a_checkout_that_is_no_merge_is_that_of_the_event(merged):
-    runner, repository = merged
-    repository.git("checkout", "--quiet", "--detach", repository.head)
+    runner.event["pull_request"]["head"]["sha"] = repository.head
+    repository.git("checkout", "--quiet", "--detach", repository.head)  # no merge
     assert base_of(runner) == repository.old
 
 
@@ -158,17 +165,13 @@ def test_a_base_that_was_not_fetched_is_told_before_anything_is_measured(tmp_pat
     assert "`fetch-depth: 0`" in message
 
 
-def test_a_command_that_moves_the_base_judges_nothing(tmp_path, recorded):
-    runner = Runner(tmp_path)
-    repository = GitRepository(runner.work)
-    write_baseline(recorded(10), repository)
-    base = repository.commit({"train.py": "fast()\n"})
-    repository.git("branch", "release", base)
-    write_baseline(recorded(20.5), repository)
+def test_a_command_that_moves_the_base_judges_nothing(project, recorded):
+    runner, repository = project
+    repository.git("branch", "release", repository.base)
+    write_baseline(recorded(20.5), repository.root / "baselines")
     head = repository.commit({"train.py": "slow()\n"})
     moves = f"import subprocess\nsubprocess.run(['git', 'update-ref', 'refs/heads/release', {head!r}], check=True)\n"
-    program = PIPEPROF.format(shebang=SHEBANG, run=recorded(20)).replace("import shutil", f"{moves}import shutil")
-    (runner.bin / "pipeprof").write_text(program)
+    program(runner, recorded(20), moves)
     outcome = runner.run(mode="baseline", workload="demo", base_ref="release")
     assert (outcome.exit_code, outcome.outputs["verdict"]) == (3, "error"), outcome.log
     assert "`release` became another commit while the command ran" in outcome.summary.replace("\\", "")
@@ -206,8 +209,8 @@ def test_without_git_files_outside_of_the_change_judge(tmp_path, recorded):
     own, root = tmp_path / "own.toml", tmp_path / "baselines"
     own.write_text("[metrics.step_time_median]\nmin_effect = 0.03\n", encoding="utf-8")
     runner.work.joinpath("pipeprof.toml").write_text(LOOSE, encoding="utf-8")
-    cli.main(["baseline", "write", recorded(10), "--workload", "demo", "--root", str(root)], standalone_mode=False)
-    (runner.bin / "pipeprof").write_text(PIPEPROF.format(shebang=SHEBANG, run=recorded(20)))
+    write_baseline(recorded(10), root)
+    program(runner, recorded(20))
 
     outcome = runner.run(mode="baseline", workload="demo", policy=str(own), baseline_root=str(root))
 

@@ -12,6 +12,7 @@ from comparisons import HEADLINE, comparison, edit, hostile, metric, setting, tr
 from fake_github import BOT, HEAD, REPOSITORY, packed
 from shebang import SHEBANG
 
+RUN = "https://github.com/some-one/training/actions/runs/11"
 MARK = "<!-- pipeprof-gate:demo -->"
 
 
@@ -25,57 +26,51 @@ def comment(github, tmp_path):
     def run(content=None, run=None, **files):
         if content is not None:
             github.artifact = packed(**({"pr_txt": "7\n", "compare_json": json.dumps(content)} | files))
-        event = {
-            "id": 11,
-            "event": "pull_request",
-            "head_sha": HEAD,
-            "html_url": "https://github.com/some-one/training/actions/runs/11",
-        }
+        event = {"id": 11, "event": "pull_request", "head_sha": HEAD, "html_url": RUN}
         (tmp_path / "event.json").write_text(json.dumps({"workflow_run": event | (run or {})}))
         env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_API_URL": github.url, "GITHUB_REPOSITORY": REPOSITORY,
                "GITHUB_TOKEN": "secret", "GITHUB_EVENT_PATH": str(tmp_path / "event.json")}  # fmt: skip
-        done = subprocess.run(
-            [sys.executable, "-I", str(ROOT / "ci" / "comment.py")], env=env, capture_output=True, text=True, check=False, timeout=120)  # fmt: skip
+        words = [sys.executable, "-I", str(ROOT / "ci" / "comment.py")]
+        done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=120)
         assert done.stderr == ""
         return done.returncode, done.stdout
 
     return run
 
 
-def test_first_comment_is_created(comment, github):
+def test_first_comment_is_created_and_the_same_words_are_left_alone(comment, github):
     code, log = comment(comparison("regressed"))
-    assert code == 0, log
-    assert "created" in log
+    assert (code, "created" in log) == (0, True)
     (one,) = github.comments
-    assert one["body"].startswith(
-        f"{MARK}\n### Performance of `demo`: slower than before: step time +8.3 %, because the "
-    )
+    begin = f"{MARK}\n### Performance of `demo`: slower than before: step time +8.3 %, because the "
+    assert one["body"].startswith(begin)
     assert HEADLINE.partition(" [")[0] in one["body"]
-    assert one["body"].endswith("[The run and its artifacts](https://github.com/some-one/training/actions/runs/11)\n")
-
-
-def test_comment_is_updated_in_place(comment, github):
-    github.say("octocat", "looks good")
-    github.say(BOT, f"{MARK}\nold words")
-    code, log = comment(comparison("improved"))
-    assert (code, "updated" in log) == (0, True)
-    assert github.written() == [("PATCH", f"/repos/{REPOSITORY}/issues/comments/101")]
-    assert "improved" in github.comments[1]["body"]
-    assert github.comments[0]["body"] == "looks good"
-
-
-def test_same_words_are_left_alone(comment, github):
-    assert comment(comparison("regressed"))[0] == 0
-    github.comments[0]["body"] = github.comments[0]["body"].replace("\n", "\r\n").rstrip()
+    assert one["body"].endswith(f"[The run and its artifacts]({RUN})\n")
+    one["body"] = one["body"].replace("\n", "\r\n").rstrip()
     code, log = comment(comparison("regressed"))
     assert (code, "left" in log) == (0, True)
     assert len(github.written()) == 1
 
 
-def test_nothing_is_said_about_nothing(comment, github):
+@pytest.mark.parametrize("before", [1, 250])
+def test_comment_is_updated_in_place_on_a_later_page_too(comment, github, before):
+    for _ in range(before):
+        github.say("octocat", "looks good")
+    github.say(BOT, f"{MARK}\nold words")
+    code, log = comment(comparison("improved"))
+    assert (code, "updated" in log) == (0, True)
+    assert github.written() == [("PATCH", f"/repos/{REPOSITORY}/issues/comments/{100 + before}")]
+    assert "improved" in github.comments[-1]["body"]
+    assert {one["body"] for one in github.comments[:-1]} == {"looks good"}
+
+
+def test_nothing_is_said_about_nothing_but_an_old_alarm_is_taken_back(comment, github):
     code, log = comment(comparison("unchanged"))
     assert (code, "nothing to say" in log) == (0, True)
     assert github.written() == []
+    github.say(BOT, f"{MARK}\n## regressed")
+    assert comment(comparison("unchanged"))[0] == 0
+    assert "unchanged" in github.comments[0]["body"]
 
 
 def test_what_a_pull_request_edits_is_asked_of_github_not_of_its_own_run(comment, github):
@@ -160,26 +155,14 @@ def test_details_of_the_run_stand_beside_what_github_saw(comment, github):
     assert len(lines) == 12
 
 
-def test_files_on_later_pages_are_seen(comment, github):
-    github.files = [{"filename": f"{number}.py", "status": "added"} for number in range(150)]
+@pytest.mark.parametrize(("number", "told"), [(150, False), (2998, False), (2999, True)])
+def test_where_the_list_of_files_ended_is_told(comment, github, number, told):
+    github.files = [{"filename": f"{number}.py", "status": "added"} for number in range(number)]
     github.files += [{"filename": "pipeprof.toml", "status": "added"}]
     assert comment(comparison("unchanged"))[0] == 0
-    assert "this change adds the policy `pipeprof.toml`" in github.comments[0]["body"]
-
-
-@pytest.mark.parametrize(("number", "told"), [(2998, False), (2999, True)])
-def test_where_the_list_of_files_ended_is_told(comment, github, number, told):
-    github.files = [{"filename": "perf/gate.toml", "status": "added"}]
-    github.files += [{"filename": f"{number}.py", "status": "added"} for number in range(number)]
-    assert comment(comparison("unchanged"))[0] == 0
     (one,) = github.comments
+    assert "this change adds the policy `pipeprof.toml`" in one["body"]
     assert ("GitHub lists only 3,000 files of this change: it may edit more than is told here" in one["body"]) == told
-
-
-def test_old_alarm_is_taken_back(comment, github):
-    github.say(BOT, f"{MARK}\n## regressed")
-    assert comment(comparison("unchanged"))[0] == 0
-    assert "unchanged" in github.comments[0]["body"]
 
 
 def test_only_the_bots_own_comment_is_touched(comment, github):
@@ -204,30 +187,14 @@ def test_a_pull_request_has_one_comment_with_a_part_for_each_workload(comment, g
     assert "### Performance of `resnet`: slower than before" in one["body"]
 
 
-def test_parts_that_do_not_fit_lose_what_is_folded_away(comment, github):
-    many = [metric(f"m{n}" * 30, "regressed") for n in range(2000)]
-    for name in ("one", "two", "three"):
-        assert comment(comparison("regressed", metrics=many, workload=name))[0] == 0
-    (one,) = github.comments
-    assert len(one["body"]) <= 65_000
-    assert one["body"].count("### Performance of `") == 3
-    assert one["body"].count("All numbers are in the artifacts of the run.") == 2
-    assert one["body"].count("<details>") == one["body"].count("</details>")
-
-
-def test_comment_on_a_later_page_is_found(comment, github):
-    for number in range(250):
-        github.say("octocat", f"comment {number}")
-    github.say(BOT, f"{MARK}\nold")
-    assert comment(comparison("regressed"))[0] == 0
-    assert github.written() == [("PATCH", f"/repos/{REPOSITORY}/issues/comments/350")]
-
-
 def test_token_does_not_follow_to_the_storage(comment, github):
-    comment(comparison("regressed"))
+    github.artifacts = [{"id": number, "name": "pipeprof-gate", "expired": False} for number in (5, 4, 3)]
+    assert comment(comparison("regressed"))[0] == 0
     seen = {path: token for _, path, token in github.requests}
     assert seen["/storage/blob"] is None
     assert seen[f"/repos/{REPOSITORY}/pulls/7"] == "Bearer secret"
+    # of a run that was repeated the newest artifact counts
+    assert [path.rpartition("/actions/")[2] for path in seen if path.endswith("/zip")] == ["artifacts/5/zip"]
 
 
 @pytest.mark.parametrize(
@@ -239,25 +206,18 @@ def test_pull_request_must_be_a_number(comment, github, number):
     assert github.written() == []
 
 
-def test_pull_request_must_have_the_commit_of_the_run(comment, github):
-    github.pull["head"]["sha"] = "c" * 40
-    code, log = comment(comparison("regressed"))
-    assert (code, "not the head" in log) == (0, True)
-    assert github.written() == []
-
-
-def test_closed_and_foreign_pull_requests_get_no_comment(comment, github):
-    github.pull["state"] = "closed"
-    assert comment(comparison("regressed"))[0] == 0
-    github.pull |= {"state": "open", "base": {"repo": {"full_name": "some-one/else"}}}
-    assert comment(comparison("regressed"))[0] == 1
-    assert github.written() == []
-
-
-def test_unknown_pull_request_is_an_error_without_traceback(comment, github):
+def test_pull_request_must_have_the_commit_of_the_run_and_be_open_here(comment, github):
+    mine = dict(github.pull)
+    for change, code, said in (
+        ({"head": {"sha": "c" * 40}}, 0, "not the head"), ({"state": "closed"}, 0, ""),
+        ({"base": {"repo": {"full_name": "some-one/else"}}}, 1, "::error "),
+    ):  # fmt: skip
+        github.pull = mine | change
+        found, log = comment(comparison("regressed"))
+        assert (found, said in log) == (code, True)
+    github.pull = mine
     code, log = comment(comparison("regressed"), pr_txt="8")
-    assert code == 1
-    assert "GitHub answered 404" in log
+    assert (code, "GitHub answered 404" in log) == (1, True)
     assert github.written() == []
 
 
@@ -270,30 +230,21 @@ def test_run_that_judged_nothing_gets_no_comment(comment, github):
     assert github.written() == []
 
 
+def changed_inside():
+    data = bytearray(packed(pr_txt="7", compare_json=json.dumps(comparison())))
+    at = data.index(b"compare.json") + 20
+    data[at : at + 8] = b"\xff" * 8
+    return bytes(data)
+
+
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04 no zip", packed(pr_txt="7", compare_json="{}"),
                                   packed(pr_txt="7", compare_json="[" * 100_000),
                                   packed(pr_txt="7", compare_json=" " * (17 * 1024 * 1024)),
-                                  b" " * (33 * 1024 * 1024)], ids=range(6))  # fmt: skip
+                                  b" " * (33 * 1024 * 1024), changed_inside()], ids=range(7))  # fmt: skip
 def test_damaged_or_huge_artifact_is_refused(comment, github, data):
     github.artifact = data
     code, log = comment()
     assert (code, log.count("\n"), log.startswith("::error ")) == (1, 1, True)
-    assert github.written() == []
-
-
-def test_of_a_run_that_was_repeated_the_newest_artifact_counts(comment, github):
-    github.artifacts = [{"id": number, "name": "pipeprof-gate", "expired": False} for number in (5, 4, 3)]
-    assert comment(comparison("regressed"))[0] == 0
-    (asked,) = [path for _, path, _ in github.requests if path.endswith("/zip")]
-    assert asked.endswith("/artifacts/5/zip")
-
-
-def test_damaged_member_is_refused(comment, github):
-    data = bytearray(packed(pr_txt="7", compare_json=json.dumps(comparison())))
-    at = data.index(b"compare.json") + 20
-    data[at : at + 8] = b"\xff" * 8
-    github.artifact = bytes(data)
-    assert comment()[0] == 1
     assert github.written() == []
 
 
@@ -308,13 +259,21 @@ def test_words_of_the_artifact_are_text(comment, github):
     assert re.fullmatch(r"<!-- pipeprof-gate:[\w.-]* -->", body.partition("\n")[0])
 
 
-def test_long_comparison_fits_a_comment(comment, github):
+def test_long_comparisons_fit_a_comment_and_parts_lose_what_is_folded_away(comment, github):
     many = [metric(f"m{n}" * 30, "regressed") for n in range(2000)]
     assert comment(comparison("regressed", metrics=many))[0] == 0
     body = github.comments[0]["body"]
     assert 50_000 < len(body.encode()) < 65_536
     assert "The rest is in the artifact" in body
     assert body.rstrip().endswith("/actions/runs/11)")
+    github.comments.clear()
+    for name in ("one", "two", "three"):
+        assert comment(comparison("regressed", metrics=many, workload=name))[0] == 0
+    (one,) = github.comments
+    assert len(one["body"]) <= 65_000
+    assert one["body"].count("### Performance of `") == 3
+    assert one["body"].count("All numbers are in the artifacts of the run.") == 2
+    assert one["body"].count("<details>") == one["body"].count("</details>")
 
 
 def test_refusal_by_github_is_an_error(comment, github):

@@ -57,10 +57,27 @@ def stored():
     return baselines.states(str(ROOT / "baselines"), histories=True)
 
 
-def test_every_workload_has_a_whole_baseline(recorder):
+def of_gate():
+    """The job of the workflow that compares with baselines."""
+    return yaml.safe_load((ROOT / ".github/workflows/gate.yml").read_text(encoding="utf-8"))["jobs"]["baseline"]
+
+
+def commit(folder, what="."):
+    identity = ["-c", "user.name=x", "-c", "user.email=x@x.invalid"]
+    for words in (["init", "-q"], ["add", what], [*identity, "commit", "-qm", "base"]):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+
+
+def bash(script):
+    return subprocess.run(["bash", "-e", "-c", script], capture_output=True, text=True, check=False)
+
+
+def test_every_workload_has_a_whole_baseline_and_the_readme_names_it(recorder):
     rows = stored()
     assert {row["workload"] for row in rows} == set(recorder.WORKLOADS)
     assert [row["problem"] for row in rows] == [None] * len(rows)
+    text = (ROOT / "baselines" / "README.md").read_text(encoding="utf-8")
+    assert [name for name in recorder.WORKLOADS if f"| `{name}` |" not in text] == []
 
 
 @pytest.mark.parametrize("row", stored(), ids=lambda row: row["workload"])
@@ -73,8 +90,7 @@ def test_a_stored_baseline_can_judge_across_jobs_and_is_of_the_command_that_is_m
 
 
 def test_the_workflow_compares_what_is_recorded(recorder):
-    content = yaml.safe_load((ROOT / ".github/workflows/gate.yml").read_text(encoding="utf-8"))
-    entries = content["jobs"]["baseline"]["strategy"]["matrix"]["include"]
+    entries = of_gate()["strategy"]["matrix"]["include"]
     compared = {entry["workload"]: entry.get("benchmark") or shlex.split(entry["command"]) for entry in entries}
     assert compared == recorder.TRAININGS | {recorder.BENCHMARK: recorder.BENCHMARKS}
 
@@ -83,8 +99,7 @@ def test_the_workflow_compares_what_is_recorded(recorder):
 @pytest.mark.parametrize("workload", ["demo", "import"])
 def test_a_job_that_has_no_baseline_to_compare_with_is_red(tmp_path, monkeypatch, workload, stored):
     """The script of the workflow on a machine of the class `amd-2c`; only a baseline that is in the base's commit counts."""
-    content = yaml.safe_load((ROOT / ".github/workflows/gate.yml").read_text(encoding="utf-8"))
-    step, *later = content["jobs"]["baseline"]["steps"][3:]
+    step, *later = of_gate()["steps"][3:]
     assert "There has to be a baseline" in step["name"]
     assert not any("always()" in str(one.get("if")) for one in later)
     programs = tmp_path / "bin"
@@ -93,18 +108,16 @@ def test_a_job_that_has_no_baseline_to_compare_with_is_red(tmp_path, monkeypatch
         programs.joinpath(name).write_text(f"#!/bin/sh\necho {text}\n")
         programs.joinpath(name).chmod(0o755)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     benchmark = "bench.py" if workload == "import" else ""
-    for name, value in (("WORKLOAD", workload), ("BENCHMARK", benchmark), ("BASE", "HEAD"), ("RUNNER_TEMP", ".")):
+    for name, value in (("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}"), ("WORKLOAD", workload),
+                        ("BENCHMARK", benchmark), ("BASE", "HEAD"), ("RUNNER_TEMP", ".")):  # fmt: skip
         monkeypatch.setenv(name, value)
     if stored:
         folder = tmp_path / "baselines" / workload / stored
         folder.mkdir(parents=True)
         folder.joinpath("baseline.json").write_text("{}")
-    identity = ["-c", "user.name=x", "-c", "user.email=x@x.invalid"]
-    for words in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "base"]):
-        subprocess.run(["git", *words], check=True)
-    done = subprocess.run(["bash", "-e", "-c", step["run"]], capture_output=True, text=True, check=False)
+    commit(tmp_path)
+    done = bash(step["run"])
     assert (done.returncode == 0) is (stored == "amd-2c")
     assert ("not judged by a baseline" in done.stdout) is (stored != "amd-2c")
 
@@ -124,55 +137,42 @@ def test_a_benchmark_that_became_slower_than_its_baseline_is_red_and_an_undecide
     tmp_path, monkeypatch, seconds, exit_code
 ):
     """The script of the workflow: of one past job only 30 % and more count, so that like times are undecided."""
-    content = yaml.safe_load((ROOT / ".github/workflows/gate.yml").read_text(encoding="utf-8"))
-    script = next(step["run"] for step in content["jobs"]["baseline"]["steps"] if "benchmark" in step.get("name", ""))
+    script = next(step["run"] for step in of_gate()["steps"] if "benchmark" in step.get("name", ""))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     for name, value in (("WORKLOAD", "import"), ("BASE", "HEAD"), ("GITHUB_STEP_SUMMARY", "summary.md")):
         monkeypatch.setenv(name, value)
     timed(tmp_path / "past", 0.005 if exit_code else 0.05)
     timed(tmp_path / ".benchmarks" / "import", seconds)
-    identity = ["-c", "user.name=x", "-c", "user.email=x@x.invalid"]
-    for words in (
-        ["pipeprof", "baseline", "write", "past", "--workload", "import"], ["git", "init", "-q"], ["git", "add", "baselines"],
-        ["git", *identity, "commit", "-qm", "base"],
-    ):  # fmt: skip
-        subprocess.run(words, check=True, capture_output=True)
-    done = subprocess.run(["bash", "-e", "-c", script], capture_output=True, text=True, check=False)
+    subprocess.run(["pipeprof", "baseline", "write", "past", "--workload", "import"], check=True, capture_output=True)
+    commit(tmp_path, "baselines")
+    done = bash(script)
     assert done.returncode == exit_code, done.stderr
     assert "test_a" in (tmp_path / "summary.md").read_text(encoding="utf-8")
 
 
-def test_the_readme_names_each_workload(recorder):
-    text = (ROOT / "baselines" / "README.md").read_text(encoding="utf-8")
-    assert [name for name in recorder.WORKLOADS if f"| `{name}` |" not in text] == []
-
-
-def test_a_tree_with_changes_is_not_recorded(recorder, monkeypatch):
-    monkeypatch.setattr(recorder, "git_state", lambda _: {"revision": "0" * 40, "dirty": True})
-    monkeypatch.setattr(recorder, "jobs", lambda _: pytest.fail("it records"))
-    monkeypatch.setattr(sys, "argv", ["record_baselines"])
-    with pytest.raises(SystemExit, match="the tree has changes"):
-        recorder.main()
-
-
 @pytest.mark.parametrize("fails", [0, 3])
 @pytest.mark.parametrize("exists", [True, False])
-def test_baselines_change_when_all_jobs_are_recorded(recorder, monkeypatch, tmp_path, fails, exists):
+def test_baselines_change_when_all_jobs_of_a_clean_tree_are_recorded(recorder, monkeypatch, tmp_path, fails, exists):
     root = tmp_path / "baselines"
     if exists:
         root.mkdir()
         (root / "README.md").write_text("what is here")
+    state = {"revision": "0" * 40, "dirty": True}
 
     def jobs(_):
+        assert not state["dirty"]
         (recorder.NEXT / "demo").mkdir(parents=True)
         assert not (root / "demo").exists()
         return fails
 
     monkeypatch.setattr(recorder, "NEXT", tmp_path / "next")
-    monkeypatch.setattr(recorder, "git_state", lambda _: {"revision": "0" * 40, "dirty": False})
+    monkeypatch.setattr(recorder, "git_state", lambda _: state)
     monkeypatch.setattr(recorder, "jobs", jobs)
     monkeypatch.setattr(sys, "argv", ["record_baselines", "--root", str(root)])
+    with pytest.raises(SystemExit, match="the tree has changes"):
+        recorder.main()
+    state["dirty"] = False
     assert recorder.main() == fails
     assert (root / "demo").exists() == (fails == 0)
 
@@ -189,9 +189,7 @@ def repository(tmp_path, monkeypatch):
     (tree / "pytest.ini").write_text("[pytest]\n")
     (tree / ".gitignore").write_text(".benchmarks\n__pycache__\ncount\n")
     (tree / "place.py").write_text(PLACE.format(seconds=0.002))
-    identity = ["-c", "user.name=x", "-c", "user.email=x@x.invalid"]
-    for words in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "base"]):
-        subprocess.run(["git", *words], cwd=tree, check=True)
+    commit(tree)
     return tree
 
 
@@ -206,10 +204,8 @@ def test_benchmarks_that_became_ten_times_as_slow_are_red(repository):
     assert done.returncode == 1, done.stdout + done.stderr
     summary = (repository / ".benchmarks" / "gate" / "summary.md").read_text(encoding="utf-8")
     assert "test_work" in summary
-    assert (
-        subprocess.run(["git", "worktree", "list"], cwd=repository, capture_output=True, check=True).stdout.count(b"\n")
-        == 1
-    )  # the base's tree is gone
+    left = subprocess.run(["git", "worktree", "list"], cwd=repository, capture_output=True, check=True).stdout
+    assert left.count(b"\n") == 1  # the base's tree is gone
 
 
 def test_a_benchmark_that_fails_is_no_pass(repository):
