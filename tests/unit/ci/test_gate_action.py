@@ -179,7 +179,8 @@ RELEASE = "use the action and pipeprof of the same release"
     ("output", "words"),
     [
         *((text, ()) for text in ("", "  \n", "no JSON", "[]", "null", "{}", "[" * 100_000, '"unchanged"')),
-        (whole() * 2, ()), (whole()[:-40], ()), (whole(schema_version=2), ("a comparison of version 2", RELEASE)), (whole(metrics=[]), ()),
+        (whole() * 2, ()), (whole()[:-40], ()), (whole(metrics=[]), ()),
+        (whole(schema_version=2), ("a comparison of version 2", RELEASE)),
         (whole(metrics="all"), ()), (whole(verdict="fine"), ("the verdict 'fine'", RELEASE)),
         (whole(verdict=["unchanged"]), ()), (json.dumps(comparison("regressed")), ()), (whole(exit_code=1), ()),
         (whole(exit_code=False), ()), (whole(headline=float("nan")), ()),
@@ -215,8 +216,8 @@ def test_command_reaches_the_program_word_for_word(runner):
     [
         {"command": ""}, {"command": "python 'x"}, {"mode": "fast"}, {"base_ref": "--upload-pack=touch pwned"},
         {"base_ref": "a\nb"}, {"budget": "1; touch pwned"}, {"budget": "-1"}, {"budget": "ten"},
-        {"budget": "1" * 60 + "x"}, {"budget": "1h" * 40 + "?"}, {"budget": "h"}, {"budget": "1."}, {"fail_on": ""}, {"fail_on": "nothing"},
-        {"fail_on": "regressed,missing"}, {"mode": "baseline"}, {"mode": "baseline", "workload": "../../etc"},
+        {"budget": "1" * 60 + "x"}, {"budget": "1h" * 40 + "?"}, {"budget": "h"}, {"budget": "1."}, {"fail_on": ""},
+        {"fail_on": "nothing"}, {"fail_on": "regressed,missing"}, {"mode": "baseline"}, {"mode": "baseline", "workload": "../../etc"},
         {"mode": "baseline", "workload": "x", "reps": "0"}, {"mode": "baseline", "workload": "x", "reps": "$(id)"},
         {"mode": "baseline", "workload": "x", "machine": "../y"},
     ],

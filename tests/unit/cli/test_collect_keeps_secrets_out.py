@@ -18,9 +18,8 @@ SECRET = "c0ffee-do-not-keep"  # noqa: S105 - what must not be found
 
 def collected(folder, *words, umask=0o022, env=None):
     command = [sys.executable, "-m", "pipeprof", "collect", "-o", str(folder / "run"), "--keep-spool", *words]
-    return subprocess.run(
-        command, capture_output=True, text=True, umask=umask, env={**os.environ, **(env or {})}, cwd=folder
-    )
+    env = {**os.environ, **(env or {})}
+    return subprocess.run(command, capture_output=True, text=True, umask=umask, env=env, cwd=folder)
 
 
 def everything(folder):
