@@ -46,8 +46,12 @@ def call(file):
     return run
 
 
-def rows(call, *words):
-    return json.loads(call("--format", "json", *words))["rows"]
+def as_json(call, *words, **how):
+    return json.loads(call("--format", "json", *words, **how))
+
+
+def rows(call, *words, **how):
+    return as_json(call, *words, **how)["rows"]
 
 
 def ids(call, *words):
@@ -59,6 +63,13 @@ def test_three_rows_of_a_profile_unless_the_user_says_how_many(call):
     assert ids(call, "-t", "0") == ids(call, "--row-limit", "-1") == ["4", "2", "8", "6"]
     assert ids(call, "-t", "-1") == ["4", "2", "8"]
     assert ids(call, "-t", "-9") == []
+    total = as_json(call)["total"]
+    assert (total["device_ns"], total["host_ns"], total["count"]) == (pytest.approx(13_000), pytest.approx(2_000), 4)
+    found = as_json(call, "--show-host")
+    assert [row["side"] for row in found["rows"] + found["host_rows"]] == ["device"] * 3 + ["host"] * 3
+    assert call("--dump-only-opr", "-t", "1") == "conv(b)[4] ConvolutionForward 4\n"
+    by_type = call("--dump-only-opr", "--aggregate-by", "type", "--aggregate", "sum", "-t", "1")
+    assert by_type == "ConvolutionForward 2\n"
 
 
 def test_a_row_has_its_time_share_and_what_it_computed(call):
@@ -71,43 +82,31 @@ def test_a_row_has_its_time_share_and_what_it_computed(call):
     assert (row["computation"], row["memory"], row["in_shapes"]) == (9000, 4096, [[1, 3]])
 
 
+NEAR_COPY = "--type copy matches no operator; did you mean `Copy`?"
+ALL_TYPES = ["--exclude-type", "Copy", "--exclude-type", "Reshape", "--exclude-type", "ConvolutionForward"]
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (
-            ["--opr-name", "conv(A)[2]"],
-            "--opr-name conv(A)[2] matches the beginning of no operator's name; did you mean `conv(a)[2]` or `conv(b)[4]`?",
-        ),
-        (
-            ["--search", "reshpae"],
-            "--search reshpae is in no operator's name or type; did you mean `Reshape` or `reshape[6]`?",
-        ),
-        (
-            ["--exclude-type", "Copy", "--exclude-type", "Reshape", "--exclude-type", "ConvolutionForward"],
-            "--exclude-type leaves out all 3 types",
-        ),
-        (
-            ["--type", "Copy", "--search", "conv", "--min-time", "1e-6"],
-            "no operator that was timed passes --search conv and --type Copy and --min-time 1e-06",
-        ),
+        (["--opr-name", "conv(A)[2]"], "--opr-name conv(A)[2] matches the beginning of no operator's name; "
+                                       "did you mean `conv(a)[2]` or `conv(b)[4]`?"),
+        (["--search", "reshpae"], "--search reshpae is in no operator's name or type; "
+                                  "did you mean `Reshape` or `reshape[6]`?"),
+        (ALL_TYPES, "--exclude-type leaves out all 3 types"),
+        (["--type", "Copy", "--search", "conv", "--min-time", "1e-6"],
+         "no operator that was timed passes --search conv and --type Copy and --min-time 1e-06"),
         (["--min-time", "5"], "no operator that was timed passes --min-time 5.0"),
-        (["--type", "copy"], "--type copy matches no operator; did you mean `Copy`?"),
-        (["--type", "copy", "--group-by", "type"], "--type copy matches no operator; did you mean `Copy`?"),
+        (["--type", "copy"], NEAR_COPY),
+        (["--type", "copy", "--group-by", "type"], NEAR_COPY),
         (["--input-dtype", "Int"], "--input-dtype Int matches no operator; did you mean `Int8`?"),
         (["--type", "Copy"], None),
     ],
-)
+)  # fmt: skip
 def test_an_empty_table_says_which_filter_matches_nothing(file, words, why):
     result = CliRunner().invoke(ops, [str(file), *words, "--format", "json"], catch_exceptions=False)
     assert (json.loads(result.stdout)["rows"] == []) is (why is not None)
     assert result.stderr.splitlines() == ([] if why is None else [f"note: {why}"])
-
-
-def test_totals_are_of_both_sides(call):
-    total = json.loads(call("--format", "json"))["total"]
-    assert total["device_ns"] == pytest.approx(13_000)
-    assert total["host_ns"] == pytest.approx(2_000)
-    assert total["count"] == 4
 
 
 @pytest.mark.parametrize(
@@ -152,18 +151,31 @@ def test_filters_and_orders(call, words, found):
         (["--stack-depth", "3"], "--stack-depth is for stacks", "--group-by stack"),
         (["--top", "3", "--row-limit", "3"], "both say how many rows", "one of them"),
         (["--dump-only-opr", "--format", "json"], "is a form of text of its own, not json", "leave --dump-only-opr or"),
+        (["--order-by", "nonsense"], "unknown column `nonsense` to order by", "choose from `self_ns`"),
+        (["--order-by", "++time"], r"unknown column `\+\+time`", ""),
+        (["--opr-name", "["], "not a regular expression", ""),
+        (["--aggregate-by", "type"], "", "add --aggregate sum"),
+        (["--group-by", "name", "--aggregate", "sum"], "cannot be combined with", ""),
+        (["--group-by", "name", "--order-by", "bandwidth"], "unknown column `bandwidth`", ""),
+        (["--group-by", "nonsense"], "", "choose from `name`, `shape`"),
+        (["--group-by", "stack 0"], "unknown --group-by `stack 0`", "1 or more frames"),
+        (["--group-by", "stack " + "9" * 5000], "unknown --group-by `stack 999", ""),
+        (["--min-time", "nan"], "--min-time is no number of seconds: `nan`", ""),
+        (["--group-by", "name 3"], "unknown --group-by `name 3`", "only `stack`"),
+        (["--group-by", "scope", "--type", "x"], "have no type", ""),
+        (["--group-by", "name", "--exclude-type", "Copy"], "groups by name have no type", ""),
+        (["--format", "parquet"], "", "give a file"),
     ],
 )
 def test_an_option_that_cannot_be_or_does_nothing_is_refused(call, words, message, hint):
-    with pytest.raises(UsageError, match=message) as refused:
+    with pytest.raises(UsageError) as refused:
         call(*words)
-    assert re.search(hint, refused.value.hint)
+    assert re.search(f"{message}.*; .*{hint}", f"{refused.value.message}; {refused.value.hint}")
 
 
 def test_groups_by_stacks_that_nobody_recorded_say_what_records_them(tmp_path):
-    found = answer(
-        imported.imported(write_trace(tmp_path / "t.json", [trace_op("a", 0, 5)])), Question(group_by="stack")
-    )
+    run = imported.imported(write_trace(tmp_path / "t.json", [trace_op("a", 0, 5)]))
+    found = answer(run, Question(group_by="stack"))
     assert any("no call stack of an operator was recorded" in note for note in found.notes)
 
 
@@ -181,37 +193,22 @@ def test_a_sum_of_some_of_the_executions_says_of_how_many(call):
     assert said in call("--aggregate", "sum", "--format", "markdown")
     assert rows(call, "--aggregate", "sum")[0]["computation_count"] == 2
     assert "FLOPs are known" not in call("--aggregate-by", "type", "--aggregate", "sum")
-
-
-def test_of_several_ranks_it_says_of_which():
     row = {"name": "MatMul", "rep": 0, "computation_count": 1, "count": 3}
     (said,) = cells.partly_known([row | {"rank": 0}, row | {"rank": 1, "computation_count": 2}])
     assert "1 of 3 executions of MatMul (rep 0, rank 0), 2 of 3 executions of MatMul (rep 0, rank 1):" in said
 
 
 def test_copies_have_lines_of_their_own(call):
-    total = json.loads(call("--copy-time", "--format", "json"))["total"]
+    total = as_json(call, "--copy-time")["total"]
     assert total["copy_time_ns"] == total["copy_time_mean_ns"] == pytest.approx(2000)
     assert total["copy_wait_time_ns"] == pytest.approx(1000)
     assert "copy wait time" in call("--copy-time")
-    assert json.loads(call("--copy-time", "--type", "Reshape", "--format", "json"))["total"]["copy_time_ns"] is None
-
-
-def test_the_host_comes_after_the_device(call):
-    document = json.loads(call("--show-host", "--format", "json"))
-    assert [row["side"] for row in document["rows"] + document["host_rows"]] == ["device"] * 3 + ["host"] * 3
-
-
-def test_operators_only(call):
-    assert call("--dump-only-opr", "-t", "1") == "conv(b)[4] ConvolutionForward 4\n"
-    assert (
-        call("--dump-only-opr", "--aggregate-by", "type", "--aggregate", "sum", "-t", "1") == "ConvolutionForward 2\n"
-    )
+    assert as_json(call, "--copy-time", "--type", "Reshape")["total"]["copy_time_ns"] is None
 
 
 @pytest.mark.parametrize("words", [[], ["--group-by", "type"], ["--aggregate", "sum"], ["--show-host"]])
 def test_every_format_has_the_rows(call, tmp_path, words):
-    document = json.loads(call("--format", "json", *words))
+    document = as_json(call, *words)
     count = len(document["rows"]) + len(document.get("host_rows", []))
     assert next(iter(document)) == "schema_version"
     assert len(list(csv.DictReader(io.StringIO(call("--format", "csv", *words))))) == count
@@ -223,29 +220,25 @@ def test_every_format_has_the_rows(call, tmp_path, words):
 
 @pytest.mark.parametrize("width", [80, 120, 200])
 @pytest.mark.parametrize(
-    "question",
-    [
-        Question(top=0),
-        Question(aggregate="sum", aggregate_by="type"),
-        Question(group_by="shape"),
-        Question(show_host=True),
-    ],
+    "asked", [{"top": 0}, {"aggregate": "sum", "aggregate_by": "type"}, {"group_by": "shape"}, {"show_host": True}]
 )
-def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(file, width, question):
+def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(file, width, asked):
     buffer = io.StringIO()
-    document = sections.document(answer(imported.imported(file), question), "profile.json", "")
+    document = sections.document(answer(imported.imported(file), Question(**asked)), "profile.json", "")
     draw(Console(file=buffer, width=width, highlight=False), document)
-    lines = buffer.getvalue().splitlines()
-    assert max(map(len, lines)) <= width
+    assert max(map(len, buffer.getvalue().splitlines())) <= width
     assert "…" not in buffer.getvalue()
     assert "ConvolutionForward" in buffer.getvalue() or "conv" in buffer.getvalue()
 
 
-def test_groups_tell_the_sides_apart(call):
+def test_groups_tell_the_sides_apart_and_are_ordered_by_their_operations(call):
     found = rows(call, "--group-by", "type", "--type", "ConvolutionForward")
     assert [(row["side"], row["count"]) for row in found] == [("device", 2), ("host", 2)]
     assert found[0]["device_self_ns"] == 10_000
     assert rows(call, "--group-by", "name", "--order-by", "+count", "--opr-name", "copy")[0]["name"] == "copy[8]"
+    found = rows(call, "--group-by", "type", "--sort-by", "FLOPS")
+    assert [(row["name"], row["computation"]) for row in found[:2]] == [("ConvolutionForward", 13_000)] * 2
+    assert [row["computation"] for row in found[2:]] == [None] * 4
 
 
 @pytest.mark.parametrize(
@@ -268,46 +261,15 @@ def test_other_names_are_not(asked):
         parse_order(asked, COLUMNS)
 
 
-def test_groups_are_ordered_by_their_operations(call):
-    found = rows(call, "--group-by", "type", "--sort-by", "FLOPS")
-    assert [(row["name"], row["computation"]) for row in found[:2]] == [("ConvolutionForward", 13_000)] * 2
-    assert [row["computation"] for row in found[2:]] == [None] * 4
-
-
-@pytest.mark.parametrize(
-    "words",
-    [["--group-by", "stack", "3"], ["--group-by", "stack 3"], ["--group-by=stack", "3"], ["--group-by=stack 3"]],
-)
+@pytest.mark.parametrize("words", [
+    ["--group-by", "stack", "3"], ["--group-by", "stack 3"], ["--group-by=stack", "3"], ["--group-by=stack 3"],
+])  # fmt: skip
 def test_the_number_of_frames_may_stand_behind_stack(call, words, monkeypatch):
     asked = []
     monkeypatch.setattr("pipeprof.report.ops.show.show", lambda _run, question, *_more: asked.append(question))
     call(*words)
     call(*words, "--top", "1")
     assert [(one.group_by, one.stack_depth) for one in asked] == [("stack", 3)] * 2
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--order-by", "nonsense"], "unknown column `nonsense` to order by; choose from `self_ns`"),
-        (["--order-by", "++time"], "unknown column `\\+\\+time`"),
-        (["--opr-name", "["], "not a regular expression"),
-        (["--aggregate-by", "type"], "add --aggregate sum"),
-        (["--group-by", "name", "--aggregate", "sum"], "cannot be combined with"),
-        (["--group-by", "name", "--order-by", "bandwidth"], "unknown column `bandwidth`"),
-        (["--group-by", "nonsense"], "choose from `name`, `shape`"),
-        (["--group-by", "stack 0"], "unknown --group-by `stack 0`; .*1 or more frames"),
-        (["--group-by", "stack " + "9" * 5000], "unknown --group-by `stack 999"),
-        (["--min-time", "nan"], "--min-time is no number of seconds: `nan`"),
-        (["--group-by", "name 3"], "unknown --group-by `name 3`; only `stack`"),
-        (["--group-by", "scope", "--type", "x"], "have no type"),
-        (["--format", "parquet"], "give a file"),
-    ],
-)
-def test_what_cannot_be_answered_is_a_usage_error(call, words, said):
-    with pytest.raises(UsageError) as caught:
-        call(*words)
-    assert __import__("re").search(said, f"{caught.value.message}; {caught.value.hint}")
 
 
 def test_a_file_is_read_once_and_again_when_it_changes(call, file, monkeypatch):
@@ -342,20 +304,16 @@ def test_a_trace_that_is_read_in_a_process_of_its_own_tells_how_far_it_is(call, 
     assert any(text.startswith("x.pt.trace.json: 5") and text.endswith("events read") for text in said)
 
 
-def test_what_a_killed_import_left_is_removed_a_day_later(call, tmp_path):
+def test_only_the_latest_imports_are_kept_and_the_rest_of_a_killed_one_for_a_day(call, tmp_path, monkeypatch):
     home = cache_folder("imports")
     for name, age_s in ((".old.1.importing", 90_000), (".new.2.importing", 3_600)):
         home.joinpath(name, "op").mkdir(parents=True)
         os.utime(home / name, (time.time() - age_s,) * 2)
-    call(path=write(tmp_path / "p.json", profile()))
-    assert [path.name for path in home.glob(".*")] == [".new.2.importing"]
-
-
-def test_only_the_latest_imports_are_kept(call, tmp_path, monkeypatch):
     monkeypatch.setattr(imported, "KEPT", 2)
     for number in range(4):
         call(path=write(tmp_path / f"p{number}.json", profile()))
-    assert len(list(cache_folder("imports").iterdir())) == 2
+        assert [path.name for path in home.glob(".*")] == [".new.2.importing"]
+    assert len(list(home.glob("[!.]*"))) == 2
 
 
 def test_without_a_place_for_the_cache_the_file_is_read_all_the_same(call, tmp_path, monkeypatch):
@@ -364,46 +322,36 @@ def test_without_a_place_for_the_cache_the_file_is_read_all_the_same(call, tmp_p
     assert ids(call) == ["4", "2", "8"]
 
 
-def test_a_timeline_without_operators_is_named_as_such(call, tmp_path):
-    content = {
-        "traceEvents": [
-            {"name": "train_time_ratio", "ph": "C", "pid": 1, "tid": 0, "ts": 0.0, "args": {"value": 93.5}}
-        ],
-        "metadata": {"localTime": "1625027241000000000"},
-    }
+def test_what_has_no_operators_is_named_as_what_it_is(call, tmp_path):
+    counter = {"name": "train_time_ratio", "ph": "C", "pid": 1, "tid": 0, "ts": 0.0, "args": {"value": 93.5}}
+    timeline = {"traceEvents": [counter], "metadata": {"localTime": "1625027241000000000"}}
     with pytest.raises(SourceError, match="found a MegEngine chrome timeline"):
-        call(path=write(tmp_path / "timeline.json", content))
-
-
-def test_a_file_that_nobody_knows_and_one_that_is_not_there(call, tmp_path):
+        call(path=write(tmp_path / "timeline.json", timeline))
     with pytest.raises(SourceError, match="of a kind that is not known"):
         call(path=write(tmp_path / "x.json", {"a": 1}))
     with pytest.raises(RunError, match="no such run"):
         call(path=tmp_path / "absent.json")
 
 
+HOST = trace_op("aten::mm", 0, 9, **{"External id": 1})
+KERNEL = trace_op("gemm", 20, 5, cat="kernel", pid=0, tid=7, correlation=3, **{"External id": 1})
+
+
 def test_the_side_of_a_trace_that_has_what_is_meant_is_shown(call, tmp_path):
-    events = [
-        trace_op("aten::mm", 0, 9, **{"External id": 1}),
-        trace_op("gemm", 20, 5, cat="kernel", pid=0, tid=7, correlation=3, **{"External id": 1}),
-    ]
-    trace = write_trace(tmp_path / "x.pt.trace.json", events)
-
-    def sides(*words):
-        document = json.loads(call("--format", "json", *words, path=trace))
-        return [(row["side"], row["name"], row["self_ns"]) for row in document["rows"]]
-
-    assert sides("--opr-name", "aten::") == [("host", "aten::mm", 9000)]
-    assert sides("--opr-name", ".*mm") == [("device", "gemm", 5000)]
-    assert sides("--opr-name", "aten", "--print-only", "device") == []
+    trace = write_trace(tmp_path / "x.pt.trace.json", [HOST, KERNEL])
+    for words, expected in (
+        (("--opr-name", "aten::"), [("host", "aten::mm", 9000)]), (("--opr-name", ".*mm"), [("device", "gemm", 5000)]),
+        (("--opr-name", "aten", "--print-only", "device"), []),
+    ):  # fmt: skip
+        found = rows(call, *words, path=trace)
+        assert [(row["side"], row["name"], row["self_ns"]) for row in found] == expected
     assert call("--opr-name", "gemm", path=trace).count("gemm") == 1
 
 
 def test_operators_without_types_are_told_apart_by_name(call, make_run):
     info = [{"op_id": number, "name": f"aclnn{number}"} for number in range(2)]
     times = [{"op_id": number, "start_ns": 10 * number, "dur_ns": 5, "self_ns": 5} for number in range(2)]
-    run = make_run({"op_info": info, "op": times}).path
-    found = json.loads(call("--format", "json", path=run))["rows"]
+    found = rows(call, path=make_run({"op_info": info, "op": times}).path)
     assert [(row["name"], row["self_ns"]) for row in found] == [("aclnn0", 5), ("aclnn1", 5)]
 
 
@@ -439,13 +387,20 @@ def test_python_functions_are_refused_where_there_can_be_none(file, tmp_path, wo
 
 
 def test_the_lines_below_torchs_table_stand_below_the_groups_of_its_trace(call, tmp_path):
-    host = trace_op("aten::mm", 0, 9, **{"External id": 1}), trace_op("aten::add", 10, 2)
-    kernel = trace_op("gemm", 20, 5, cat="kernel", pid=0, tid=7, correlation=3, **{"External id": 1})
+    host = HOST, trace_op("aten::add", 10, 2)
     shown = call("--group-by", "name", "--search", "add", path=write_trace(tmp_path / "host.pt.trace.json", host))
     assert shown.splitlines()[-1] == "Self CPU time total: 11.0 us"
-    both = call(path=write_trace(tmp_path / "both.pt.trace.json", [*host, kernel])).splitlines()
+    both = call(path=write_trace(tmp_path / "both.pt.trace.json", [*host, KERNEL])).splitlines()
     assert both[-2:] == ["Self CPU time total: 11.0 us", "Self device time total: 5.00 us"]
     assert "time total" not in call("--group-by", "name")
+
+
+TORCHS = {
+    "Name | Self CPU % | Self CPU | CPU total % | CPU total | CPU time avg | Self device | Self device % | device total"
+    " | device time avg | # of Calls",
+    "aten::add | 70.00% | 2.100ms | 70.00% | 2.100ms | 2.100ms | 0.000us | 0.00% | 0.000us | 0.000us | 1",
+    "aten::mm | 30.00% | 900.000us | 30.00% | 900.000us | 900.000us | 5.000us | 100.00% | 5.000us | 5.000us | 1",
+}
 
 
 @pytest.mark.parametrize("words", [["--row-limit", "-1"], ["--sort-by", "self_cuda_time_total"]])
@@ -454,28 +409,15 @@ def test_groups_are_printed_as_torch_does_where_it_is_asked_in_its_words(call, t
     kernel = trace_op("gemm", 3200, 5, cat="kernel", pid=0, tid=7, correlation=3, **{"External id": 1})
     path = write_trace(tmp_path / "both.pt.trace.json", [*host, kernel])
     lines = call("--group-by", "name", "--search", "aten", "--format", "markdown", *words, path=path).splitlines()
-    found = {
-        tuple(word.strip() for word in line.replace("\\", "").strip("|").split("|"))
-        for line in lines
-        if line.startswith("|")
-    }
-    assert {
-        ("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "Self device", "Self device %",
-         "device total", "device time avg", "# of Calls"),
-        ("aten::add", "70.00%", "2.100ms", "70.00%", "2.100ms", "2.100ms", "0.000us", "0.00%", "0.000us", "0.000us", "1"),
-        ("aten::mm", "30.00%", "900.000us", "30.00%", "900.000us", "900.000us", "5.000us", "100.00%", "5.000us", "5.000us",
-         "1"),
-    } <= found  # fmt: skip
+    found = {" | ".join(word.strip() for word in line.replace("\\", "").strip("|").split("|")) for line in lines}
+    assert found >= TORCHS
     assert lines[-1].endswith("Self device time total: 5.000us")
 
 
 def test_search_and_excluded_types_choose_groups_too(call):
-    assert {row["name"] for row in rows(call, "--group-by", "type", "--search", "co")} == {"ConvolutionForward", "Copy"}
-    assert {row["name"] for row in rows(call, "--group-by", "type", "--exclude-type", "Copy")} == {
-        "ConvolutionForward", "Reshape",
-    }  # fmt: skip
-    with pytest.raises(UsageError, match="groups by name have no type"):
-        call("--group-by", "name", "--exclude-type", "Copy")
+    for words, names in ((("--search", "co"), {"ConvolutionForward", "Copy"}),
+                         (("--exclude-type", "Copy"), {"ConvolutionForward", "Reshape"})):  # fmt: skip
+        assert {row["name"] for row in rows(call, "--group-by", "type", *words)} == names
 
 
 @pytest.mark.parametrize("group", [None, "name"])
