@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from copies import files_of
 from every import every
 from table_rows import MS, op, steps
 
@@ -27,10 +28,8 @@ from pipeprof.report.output import has_colours
 @pytest.fixture
 def run(make_run):
     ops = [op(n % 2, 10, n, n * MS) for n in range(4)]
-    infos = [
-        {"op_id": n, "name": f"Default/{name}-op0", "type": name, "phase": "forward"}
-        for n, name in enumerate(("Add", "Mul"))
-    ]
+    info = {"phase": "forward"}
+    infos = [info | {"op_id": n, "name": f"Default/{kind}-op0", "type": kind} for n, kind in enumerate(("Add", "Mul"))]
     return make_run({"step": steps(*["train"] * 4, length=MS), "op": ops, "op_info": infos}, state="complete")
 
 
@@ -59,20 +58,17 @@ def test_help_explains_and_shows_an_example(verb):
     assert f"pipeprof {verb}" in result.output.split("Options:")[0].replace(f"Usage: cli {verb}", "")
 
 
-def test_help_of_the_program_has_a_line_of_its_own_for_every_verb_at_80_columns(call, monkeypatch):
+def test_help_of_the_program_groups_the_verbs_by_question_with_a_line_for_each_at_80_columns(call, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     lines = call("--help")[1].splitlines()
+    assert call() == (0, call("--help")[1], "")
     shown = [verb for verb in VERBS if not cli.get_command(click.Context(cli), verb).hidden]
     assert len(shown) > 15
     assert max(map(len, lines)) <= 80
     assert not [line for line in lines if line.endswith("...") and "[ARGS]" not in line]
     for verb in shown:
         assert [line.split(maxsplit=1)[1] for line in lines if line.split()[:1] == [verb]] == [VERBS[verb].line]
-
-
-def test_help_of_the_program_groups_the_verbs_by_question(call):
-    lines = [line.strip() for line in call("--help")[1].splitlines()]
-    places = [lines.index(question) for question in SECTIONS]
+    places = [[line.strip() for line in lines].index(question) for question in SECTIONS]
     assert places == sorted(places)
     assert "Did a change make it slower?" in SECTIONS
 
@@ -108,8 +104,7 @@ def test_arrow_does_not_import_pandas_into_the_program(tmp_path):
     assert "pandas.core.frame" not in imported  # `import pandas` is listed also where it fails
 
 
-def test_without_words_the_program_shows_its_help_once(call):
-    assert call() == (0, call("--help")[1], "")
+NAMES = ", ".join(f"`{name}`" for name in OF_REPORT)
 
 
 @pytest.mark.parametrize(
@@ -118,15 +113,12 @@ def test_without_words_the_program_shows_its_help_once(call):
         (["reprot", "x"], "no such command: `pipeprof reprot`", "`report`"),
         (["Timelin"], "no such command: `pipeprof Timelin`", "`timeline`"),
         (["baseline", "wrote"], "no such command: `pipeprof baseline wrote`", "`write`"),
-        (
-            ["report", "--section", "pipelin", "x"],
-            f"invalid value for `--section`: `pipelin` is not one of {', '.join(f'`{name}`' for name in OF_REPORT)}",
-            "`pipeline`",
-        ),
+        (["report", "--section", "pipelin", "x"], f"invalid value for `--section`: `pipelin` is not one of {NAMES}",
+         "`pipeline`"),
         (["memory", "--rnk", "7", "x"], "no such option: `--rnk`", "`--rank`"),
         (["whatif", "--op", "1", "--worker", "2", "x"], "no such option: `--worker`", "`--workers`"),
     ],
-)
+)  # fmt: skip
 def test_a_typo_is_answered_with_near_names(call, words, message, near):
     lines = failed(call(*words), 2).splitlines()
     assert lines[0] == f"error: {message}"
@@ -134,13 +126,13 @@ def test_a_typo_is_answered_with_near_names(call, words, message, near):
     assert near in lines[1]
 
 
-def test_what_is_near_nothing_is_answered_with_the_help(call):
+def test_what_is_near_nothing_is_answered_with_the_help_and_the_version_is_told(call):
     assert failed(call("xyzzy"), 2).splitlines()[1] == "hint: see `pipeprof --help`"
-
-
-def test_the_version_is_told(call):
     status, out, _ = call("--version")
     assert (status, out.split()[0]) == (0, "pipeprof,")
+
+
+NO_COMMAND = "command not found: `no-such-command-at-all`"
 
 
 @pytest.mark.parametrize(
@@ -150,10 +142,12 @@ def test_the_version_is_told(call):
         (["ops", "/no/such/run"], "no such run", 3),
         (["compare", "/no/such/run", "/nor/this"], "no such run, baseline or file: `/no/such/run`, `/nor/this`", 3),
         (["sql", "/no/such/run", "SELECT 1"], "no such run", 3),
+        (["report", "FOLDER"], "is not a pipeprof run", 3),
+        (["ops", "FOLDER"], "is not a pipeprof run", 3),
         (["collect"], "no command to run", 2),
-        (["collect", "--", "no-such-command-at-all"], "command not found: `no-such-command-at-all`", 2),
-        (["headspace", "--op", "x", "--", "no-such-command-at-all"], "command not found: `no-such-command-at-all`", 2),
-        (["headspace", "--", "no-such-command-at-all"], "command not found: `no-such-command-at-all`", 2),
+        (["collect", "--", "no-such-command-at-all"], NO_COMMAND, 2),
+        (["headspace", "--op", "x", "--", "no-such-command-at-all"], NO_COMMAND, 2),
+        (["headspace", "--", "no-such-command-at-all"], NO_COMMAND, 2),
         (["collect", "--schedule", "active=x", "--", "true"], "cannot read `active=x` in the schedule", 2),
         (["collect", "--reps", "0", "--", "true"], "--reps", 2),
         (["collect", "--redact", "one\ntwo", "--", "true"], "`one\\ntwo` has several lines", 2),
@@ -162,12 +156,15 @@ def test_the_version_is_told(call):
         (["nonsense"], "nonsense", 2),
         (["report"], "RUN", 2),
         (["report", "--format", "pdf", "x"], "pdf", 2),
+        (["report", "x", "--nonsense"], "nonsense", 2),
         (["completion", "tcsh"], "tcsh", 2),
     ],
 )
-def test_an_error_is_one_line_and_a_hint(call, tmp_path, monkeypatch, words, found, code):
+def test_an_error_is_one_line_without_a_full_stop_and_a_hint(call, tmp_path, monkeypatch, words, found, code):
     monkeypatch.chdir(tmp_path)
-    assert found in failed(call(*words), code)
+    said = failed(call(*(tmp_path if word == "FOLDER" else word for word in words)), code)
+    assert found in said
+    assert words[0] != "report" or not said.splitlines()[0].endswith(".")
 
 
 def test_headspace_of_a_run_says_how_to_name_it(call, tmp_path, monkeypatch):
@@ -197,16 +194,6 @@ def test_a_path_that_nobody_lets_us_look_at_is_an_error_in_words(call, monkeypat
     assert "no permission for `/root/theirs`" in failed(call("report", "/root/theirs"), 2)
 
 
-@pytest.mark.parametrize("words", [["/no/such/run"], [], ["--format", "pdf", "x"], ["x", "--nonsense"]])
-def test_a_lone_sentence_has_no_full_stop(call, words):
-    assert not failed(call("report", *words), 3 if words == ["/no/such/run"] else 2).splitlines()[0].endswith(".")
-
-
-@pytest.mark.parametrize("verb", ["report", "ops"])
-def test_a_folder_that_is_no_run_is_an_error(call, tmp_path, verb):
-    assert "is not a pipeprof run" in failed(call(verb, tmp_path), 3)
-
-
 def test_a_damaged_table_is_an_error_that_names_the_file(call, run):
     path = run.files("step")[0]
     path.write_bytes(path.read_bytes()[:-20])
@@ -218,54 +205,46 @@ def test_collecting_into_a_folder_that_exists_is_an_error(call, run):
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "json"])
-def test_a_report_is_printed_in_each_format(call, run, form):
-    status, out, err = call("report", run.path, "--format", form)
-    assert (status, err) == (0, "")
-    assert run.path.name in out
-
-
-@pytest.mark.parametrize("form", ["terminal", "markdown", "json"])
-def test_a_report_in_a_file_is_what_would_have_been_printed(call, run, tmp_path, form):
+def test_a_report_is_printed_in_each_format_and_in_a_file_is_what_would_have_been_printed(call, run, tmp_path, form):
     full = ["--full"] if form == "terminal" else []  # a file holds everything
-    _, printed, _ = call("report", run.path, "--format", form, *full)
-    status, out, _ = call("report", run.path, "--format", form, "-o", tmp_path / "report")
-    assert (status, out) == (0, "")
+    status, printed, err = call("report", run.path, "--format", form, *full)
+    assert (status, err) == (0, "")
+    assert run.path.name in printed
+    assert run.path.name in call("report", run.path, "--format", form)[1]
+    assert call("report", run.path, "--format", form, "-o", tmp_path / "report")[:2] == (0, "")
     assert tmp_path.joinpath("report").read_text(encoding="utf-8") == printed
 
 
-def test_everything_and_one_section_are_not_asked_for_at_once(call, run):
-    said = failed(call("report", run.path, "--full", "--section", "run"), 2)
-    assert "--full shows every section, --section only those that it names" in said
+@pytest.mark.parametrize(("words", "said"), [
+    (["report", "--full", "--section", "run"], "--full shows every section, --section only those that it names"),
+    (["report", "-o", "/no/such/folder/report"], "cannot write"), (["report", "-o", "BELOW"], "Not a directory"),
+    (["ops", "--format", "parquet", "-o", "BELOW"], "Not a directory"),
+])  # fmt: skip
+def test_a_report_that_cannot_be_made_or_written_is_an_error(call, run, words, said):
+    words = [run.path / "run.json" / "report.txt" if word == "BELOW" else word for word in words]
+    assert said in failed(call(*words, run.path), 2)
 
 
-def test_a_report_that_cannot_be_written_is_an_error(call, run):
-    assert "cannot write" in failed(call("report", run.path, "-o", "/no/such/folder/report"), 2)
-
-
-@pytest.mark.parametrize("words", [["report"], ["ops", "--format", "parquet"]])
-def test_a_report_below_a_file_is_an_error(call, run, words):
-    assert "Not a directory" in failed(call(*words, run.path, "-o", run.path / "run.json" / "report.txt"), 2)
+def as_json(call, *words):
+    return json.loads(call(*words, "--format", "json")[1])
 
 
 def test_operators_as_json_have_totals_over_all_and_rows_for_the_top(call, run):
-    document = json.loads(call("ops", run.path, "--format", "json", "--top", "1")[1])
+    document = as_json(call, "ops", run.path, "--top", "1")
     assert next(iter(document)) == "schema_version"
     assert document["total"] == {"count": 4, "self_ns": 40, "total_ns": 40}
     assert [row["count"] for row in document["rows"]] == [2]
-
-
-def test_operators_by_name_and_without_bound(call, run):
-    rows = json.loads(call("ops", run.path, "--format", "json", "--top", "0", "--group-by", "name")[1])["rows"]
+    rows = as_json(call, "ops", run.path, "--top", "0", "--group-by", "name")["rows"]
     assert sorted(row["name"] for row in rows) == ["Default/Add-op0", "Default/Mul-op0"]
+    assert "1 more: --top 0 shows all" in call("ops", run.path, "--top", "1")[1]
+    out = call("ops", run.path, "--dump-only-opr")[1]  # with the number that is known
+    assert out.splitlines() == ["Default/Add-op0 Add 0", "Default/Mul-op0 Mul 1"]
+    assert call("ops", run.path, "--dump-only-opr", "--print-only", "host") == (0, "", "")
 
 
 def test_operators_as_csv_have_one_line_each(call, run):
     lines = list(csv.DictReader(io.StringIO(call("ops", run.path, "--format", "csv")[1])))
     assert {line["type"]: line["count"] for line in lines} == {"Add": "2", "Mul": "2"}
-
-
-def test_operators_that_are_not_shown_are_counted(call, run):
-    assert "1 more: --top 0 shows all" in call("ops", run.path, "--top", "1")[1]
 
 
 def test_a_run_without_operators_says_why(call, make_run):
@@ -278,27 +257,15 @@ def test_sql_answers_as_a_table_csv_and_json(call, run):
     query = "SELECT step, kind, NULL AS nothing FROM step WHERE step < 2 ORDER BY step"
     assert "\n2 rows\n" in call("sql", run.path, query)[1]
     assert call("sql", run.path, query, "--format", "csv")[1] == "step,kind,nothing\n0,train,\n1,train,\n"
-    assert json.loads(call("sql", run.path, query, "--format", "json")[1])[1] == {
-        "step": 1,
-        "kind": "train",
-        "nothing": None,
-    }
-
-
-def test_sql_numbers_that_json_does_not_have_are_null(call, run):
-    assert json.loads(call("sql", run.path, "SELECT 1e0/0 AS a, 'nan'::DOUBLE AS b", "--format", "json")[1]) == [
-        {"a": None, "b": None}
-    ]
-
-
-def test_columns_of_one_name_are_no_json_which_would_keep_one_of_them(call, run):
-    query = "SELECT 1 AS a, 2 AS a"
-    assert "two columns are called `a`" in failed(call("sql", run.path, query, "--format", "json"), 2)
-    assert call("sql", run.path, query, "--format", "csv")[1] == "a,a\n1,2\n"
-
-
-def test_sql_is_read_from_stdin(call, run):
+    assert as_json(call, "sql", run.path, query)[1] == {"step": 1, "kind": "train", "nothing": None}
+    numbers = "SELECT 1e0/0 AS a, 'nan'::DOUBLE AS b"  # which json does not have
+    assert as_json(call, "sql", run.path, numbers) == [{"a": None, "b": None}]
+    twice = "SELECT 1 AS a, 2 AS a"  # of which json would keep one
+    assert "two columns are called `a`" in failed(call("sql", run.path, twice, "--format", "json"), 2)
+    assert call("sql", run.path, twice, "--format", "csv")[1] == "a,a\n1,2\n"
     assert call("sql", run.path, "-", "--format", "csv", stdin="SELECT count(*) AS n FROM step")[1] == "n\n4\n"
+    assert "[bold]x[/bold]" in call("sql", run.path, "SELECT '[bold]x[/bold]' AS a")[1]  # a name is no markup
+    assert all(name in call("sql", run.path)[1] for name in ("step_phase", "queue", "op_info"))
 
 
 @pytest.mark.parametrize(
@@ -312,30 +279,16 @@ def test_a_stdin_without_text_is_an_error_in_words(run, stdin, why, monkeypatch)
         cli.main(["sql", str(run.path), "-"], standalone_mode=False)
 
 
-def test_sql_without_a_query_lists_the_tables_and_views(call, run):
-    out = call("sql", run.path)[1]
-    assert all(name in out for name in ("step_phase", "queue", "op_info"))
-
-
-@pytest.mark.parametrize(
-    "query",
-    ["DELETE FROM step", "CREATE TABLE x AS SELECT 1", "COPY step TO '/tmp/x'", "SELECT 1; SELECT 2", "SET threads = 1",
-     "ATTACH '/tmp/x.db'", "INSERT INTO step SELECT * FROM step", ""],
-)  # fmt: skip
-def test_sql_that_does_more_than_read_is_refused(call, run, query):
-    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
-    failed(call("sql", run.path, query or ";"), 2)
-    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
-
-
-def test_sql_sees_no_file_outside_the_run(call, run, tmp_path):
-    secret = tmp_path / "secret.csv"
-    secret.write_text("a\n1\n", encoding="utf-8")
-    failed(call("sql", run.path, "SELECT * FROM read_csv('FILE')".replace("FILE", str(secret))), 2)
-
-
-def test_sql_that_is_wrong_is_an_error_in_words(call, run):
-    assert "stepp" in failed(call("sql", run.path, "SELECT * FROM stepp"), 2)
+@pytest.mark.parametrize(("query", "said"), [
+    *((query, "") for query in (
+        "DELETE FROM step", "CREATE TABLE x AS SELECT 1", "COPY step TO '/tmp/x'", "SELECT 1; SELECT 2",
+        "SET threads = 1", "ATTACH '/tmp/x.db'", "INSERT INTO step SELECT * FROM step", ";", "SELECT * FROM read_csv('/etc/passwd')",
+    )), ("SELECT * FROM stepp", "stepp"),
+])  # fmt: skip
+def test_sql_that_does_more_than_read_or_is_wrong_is_refused(call, run, query, said):
+    before = files_of(run.path)
+    assert said in failed(call("sql", run.path, query), 2)
+    assert files_of(run.path) == before
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -366,29 +319,13 @@ def test_the_shell_completes_verbs_options_and_runs(call, run, monkeypatch, type
     assert (out.split(), err) == (expected, "")
 
 
-def test_names_of_operators_have_the_number_that_is_known(call, run):
-    out = call("ops", run.path, "--dump-only-opr")[1]
-    assert out.splitlines() == ["Default/Add-op0 Add 0", "Default/Mul-op0 Mul 1"]
-    assert call("ops", run.path, "--dump-only-opr", "--print-only", "host") == (0, "", "")
-
-
-def test_the_command_that_lists_all_operators_can_be_pasted(call, run, tmp_path):
+def test_sections_are_shown_alone_and_one_without_content_is_said_to_have_none(call, run, tmp_path):
     path = run.path.rename(tmp_path / "my run")
     out = call("report", path, "--section", "operators")[1]
     assert f"2 of 2 types; all of them: pipeprof ops '{path}' --top 0" in " ".join(out.split())
-
-
-def test_a_section_without_content_is_said_to_have_none(call, run):
-    assert call("report", run.path, "--section", "causes", "--section", "causes") == (
-        0,
-        "",
-        "note: this run has nothing to show in the section `causes`\n",
-    )
-    assert call("report", run.path, "--section", "steps")[2] == ""
-
-
-def test_names_in_rows_are_not_taken_for_markup(call, run):
-    assert "[bold]x[/bold]" in call("sql", run.path, "SELECT '[bold]x[/bold]' AS a")[1]
+    said = "note: this run has nothing to show in the section `causes`\n"
+    assert call("report", path, "--section", "causes", "--section", "causes") == (0, "", said)
+    assert call("report", path, "--section", "steps")[2] == ""
 
 
 def test_no_color_holds_for_what_is_printed_and_no_command_inherits_it(call, run, monkeypatch):
