@@ -64,17 +64,12 @@ def events(path):
 
 
 @pytest.mark.parametrize("words", ["timeline RUN -o", "timeline RUN --ranks 1 -o"])
-def test_a_trace_has_the_same_events_in_the_same_order(folder, words):
-    said(*f"{words} before.json".split())
-    said("compact", "RUN")
-    said(*f"{words} after.json".split())
+def test_a_trace_has_the_same_events_in_the_same_order_and_call_stacks_are_the_same(folder, words):
+    for name in ("before", "after"):
+        said(*f"{words} {name}.json".split())
+        said("stacks", "RUN", "--by", "scope", "-o", f"{name}.txt")
+        said("compact", "RUN")
     assert events(folder / "after.json") == events(folder / "before.json")
-
-
-def test_call_stacks_are_the_same(folder):
-    said("stacks", "RUN", "--by", "scope", "-o", "before.txt")
-    said("compact", "RUN")
-    said("stacks", "RUN", "--by", "scope", "-o", "after.txt")
     assert folder.joinpath("after.txt").read_bytes() == folder.joinpath("before.txt").read_bytes() != b""
 
 

@@ -39,7 +39,7 @@ def _run(make_run, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("words", WRITERS, ids=" ".join)
-def test_a_file_is_replaced_with_force_alone(tmp_path, words):
+def test_a_file_is_replaced_with_force_alone_and_a_folder_never(tmp_path, words):
     out = tmp_path / "out"
     ask(*words)
     written = out.read_bytes()
@@ -50,6 +50,10 @@ def test_a_file_is_replaced_with_force_alone(tmp_path, words):
     assert out.read_text(encoding="utf-8") == "precious"
     ask(*words, "--force")
     assert out.read_bytes() == written
+    out.unlink()
+    out.mkdir()
+    with pytest.raises(UsageError, match="`out`: it is a folder"):
+        ask(*words, "--force")
 
 
 @pytest.mark.parametrize(
@@ -64,21 +68,11 @@ def test_a_dash_is_stdout_and_a_name_is_a_file_with_the_same_text(tmp_path, word
     assert (tmp_path / "out").read_text(encoding="utf-8") == shown
 
 
-@pytest.mark.parametrize("words", WRITERS, ids=" ".join)
-def test_a_folder_is_never_replaced(tmp_path, words):
-    (tmp_path / "out").mkdir()
-    with pytest.raises(UsageError, match="`out`: it is a folder"):
-        ask(*words, "--force")
-
-
-def test_a_pipe_or_device_is_never_replaced(tmp_path):
+def test_a_pipe_or_device_is_never_replaced_nor_the_usual_name_of_a_timeline(tmp_path):
     os.mkfifo(tmp_path / "out")
     with pytest.raises(UsageError, match="it is not a file"):
         ask("report", "run", "-o", "out", "--force")
     assert (tmp_path / "out").is_fifo()
-
-
-def test_the_usual_name_of_a_timeline_is_kept_too(tmp_path):
     (tmp_path / "trace.json.gz").write_text("precious", encoding="utf-8")
     with pytest.raises(UsageError, match=r"`trace\.json\.gz` exists"):
         ask("timeline", "run")

@@ -70,6 +70,5 @@ def test_a_url_that_cannot_be_opened_leaves_the_run_as_it_is(make_run):
     checksums.seal(run)
     run.save()
     before = sorted(run.path.rglob("*"))
-    done = CliRunner().invoke(cli, ["push", str(run.path), "bucket/run"])
-    assert "is no URL" in done.exception.message
+    assert "is no URL" in CliRunner().invoke(cli, ["push", str(run.path), "bucket/run"]).exception.message
     assert sorted(run.path.rglob("*")) == before

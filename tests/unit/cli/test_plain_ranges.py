@@ -30,17 +30,15 @@ def test_a_refused_number_is_said_with_its_bounds(kind, given, said):
     assert words_of(refused.value)[0] == f"invalid value for `--n`: {said}"
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--queue-interval", "60001"], "`--queue-interval`: 60001, expected 0 to 60000"),
-        (["--host-interval", "1e9"], "`--host-interval`: 1000000000.0, expected 0.05 to 3600"),
-    ],
-)
-def test_samples_that_would_never_come_are_refused(words, said):
+@pytest.mark.parametrize(("verb", "option", "given", "said"), [
+    (collect, "--queue-interval", "60001", "60001, expected 0 to 60000"),
+    (collect, "--host-interval", "1e9", "1000000000.0, expected 0.05 to 3600"),
+    (qualify, "--rounds", "1001", "1001, expected 3 to 1000"),
+])  # fmt: skip
+def test_samples_that_would_never_come_and_more_rounds_than_anyone_runs_are_refused(verb, option, given, said):
     with pytest.raises(click.UsageError) as refused:
-        collect.make_context("collect", [*words, "--", "true"])
-    assert words_of(refused.value)[0] == f"invalid value for {said}"
+        verb.make_context("v", [option, given, "--", "true"])
+    assert words_of(refused.value)[0] == f"invalid value for `{option}`: {said}"
 
 
 def test_steps_of_a_tuning_are_a_number_or_all():
@@ -53,9 +51,3 @@ def test_steps_of_a_tuning_are_a_number_or_all():
         with pytest.raises(click.UsageError) as refused:
             command.make_context("tune", ["--steps", given])
         assert words_of(refused.value)[0] == f"invalid value for `--steps`: {said}"
-
-
-def test_more_rounds_than_anyone_runs_are_refused():
-    with pytest.raises(click.UsageError) as refused:
-        qualify.make_context("qualify", ["--rounds", "1001", "--", "true"])
-    assert words_of(refused.value)[0] == "invalid value for `--rounds`: 1001, expected 3 to 1000"

@@ -32,13 +32,15 @@ def recorded(make_run, tmp_path, monkeypatch):
     """`recorded(name, minute)`: a run in the current folder that began at that minute, with steps of 3 ms."""
     monkeypatch.chdir(tmp_path)
 
-    def make(name, minute, command=("python", "train.py"), state="complete"):
+    def make(name, minute, command=("python", "train.py"), state="complete", sealed=False):
         info = {"op_id": 0, "name": "Default/Add-op0", "type": "Add", "phase": "forward"}
         tables = {"step": steps(*["train"] * 6, length=3 * MS), "op": [op(0, 10, 1, 3 * MS)], "op_info": [info]}
         run = make_run(tables, state=state, command=list(command))
         run.path = run.path.rename(tmp_path / name)
         run.manifest.run_id = name
         run.manifest.started_at = f"2026-01-02T03:{minute:02}:00+00:00"
+        if sealed:
+            checksums.seal(run)
         run.save()
         return run
 
@@ -50,30 +52,20 @@ def listed(*words):
 
 
 def test_runs_are_listed_newest_first_with_what_they_are(recorded):
-    recorded("older", 1)
+    run = recorded("older", 1)
     recorded("newer", 2, command=["python", "other.py", "--lr", "0.1"], state="failed")
     rows = listed()
     assert [(row["path"], row["state"], row["started_at"]) for row in rows] == [
         ("newer", "failed", "2026-01-02T03:02:00+00:00"), ("older", "complete", "2026-01-02T03:01:00+00:00"),
     ]  # fmt: skip
     assert rows[0]["command"] == ["python", "other.py", "--lr", "0.1"]
-    assert [row["step_ns"] for row in rows] == [3 * MS, 3 * MS]
-
-
-def test_the_verdict_and_the_step_time_are_those_of_the_report(recorded):
-    run = recorded("run", 1)
     report = build(run)
-    row = listed()[0]
-    assert row["verdict"] == report["diagnosis"]["verdict"]
-    assert row["step_ns"] == report["steps"]["summary"][0]["median_ns"]
-
-
-def test_the_terminal_and_csv_show_the_same(recorded):
-    recorded("run", 1)
+    assert rows[1]["verdict"] == report["diagnosis"]["verdict"]
+    assert [row["step_ns"] for row in rows] == [report["steps"]["summary"][0]["median_ns"]] * 2 == [3 * MS] * 2
     shown = ask("runs").stdout
-    assert all(word in shown for word in ("run", "complete", "3.00 ms", "host-bound", "python train.py"))
-    (line,) = csv.DictReader(io.StringIO(ask("runs", "--format", "csv").stdout))
-    assert (line["path"], line["step_ns"], line["command"]) == ("run", str(3.0 * MS), "python train.py")
+    assert all(word in shown for word in ("older", "complete", "3.00 ms", "host-bound", "python train.py"))
+    _, line = csv.DictReader(io.StringIO(ask("runs", "--format", "csv").stdout))
+    assert (line["path"], line["step_ns"], line["command"]) == ("older", str(3.0 * MS), "python train.py")
 
 
 def test_damaged_runs_are_listed_with_what_is_wrong(recorded):
@@ -127,9 +119,7 @@ def test_a_run_is_asked_once_and_again_when_it_changes(recorded, monkeypatch):
 
 
 def test_a_run_that_was_listed_before_is_listed_without_opening_its_tables(recorded, monkeypatch):
-    run = recorded("run", 1)
-    checksums.seal(run)
-    run.save()
+    run = recorded("run", 1, sealed=True)
     before = listed()
     monkeypatch.setattr(checksums, "_opened", None)
     monkeypatch.setattr(run_verdict.Engine, "open", None)
@@ -144,9 +134,7 @@ def test_a_run_that_was_listed_before_is_listed_without_opening_its_tables(recor
              "fetch/rep=0/rank=0/part-00000"]
 )  # fmt: skip
 def test_a_file_that_was_added_after_a_run_was_listed_is_told(recorded, name):
-    run = recorded("run", 1)
-    checksums.seal(run)
-    run.save()
+    run = recorded("run", 1, sealed=True)
     assert listed()[0]["state"] == "complete"
     added = run.path / f"{name}.parquet"
     added.parent.mkdir(parents=True, exist_ok=True)
@@ -154,35 +142,25 @@ def test_a_file_that_was_added_after_a_run_was_listed_is_told(recorded, name):
     assert f"`run/{name}.parquet`: it was added" in listed()[0]["problem"]
 
 
-def test_a_folder_without_runs_says_where_there_are_some(recorded):
+@pytest.mark.parametrize(("name", "pasted"), [("inner", "inner"), ("my runs", "'my runs'")])
+def test_a_folder_without_runs_says_where_there_are_some(recorded, name, pasted):
     run = recorded("run", 1)
-    os.mkdir("inner")  # noqa: PTH102 - in the current folder
-    run.path.rename(run.path.parent / "inner" / "run")
+    os.mkdir(name)  # noqa: PTH102 - in the current folder
+    run.path.rename(run.path.parent / name / "run")
     answer = ask("runs")
     assert answer.stdout == ""
-    assert answer.stderr.splitlines() == ["no runs in `.`", "hint: pipeprof runs inner"]
-    assert [row["path"] for row in listed("inner")] == ["inner/run"]
-    assert [row["path"] for row in listed("inner/run")] == ["inner/run"]
-
-
-def test_a_hint_can_be_pasted(recorded):
-    run = recorded("run", 1)
-    os.mkdir("my runs")  # noqa: PTH102 - in the current folder
-    run.path.rename(run.path.parent / "my runs" / "run")
-    assert ask("runs").stderr.splitlines()[-1] == "hint: pipeprof runs 'my runs'"
+    assert answer.stderr.splitlines() == ["no runs in `.`", f"hint: pipeprof runs {pasted}"]
     with pytest.raises(UsageError) as refused:
         ask("report")
-    assert refused.value.hint == "pipeprof runs 'my runs'"
+    assert refused.value.hint == f"pipeprof runs {pasted}"
+    assert [row["path"] for row in (*listed(name), *listed(f"{name}/run"))] == [f"{name}/run"] * 2
 
 
-def test_a_file_is_written_though_there_are_none(tmp_path):
+def test_a_file_is_written_though_there_are_none_and_a_missing_folder_is_an_error(tmp_path):
     for number, verb in enumerate((["runs", str(tmp_path)], ["baseline", "list", "--root", str(tmp_path)])):
         said = tmp_path / f"{number}.txt"
         ask(*verb, "-o", str(said))
         assert said.read_text().strip()
-
-
-def test_a_missing_folder_is_an_error():
     with pytest.raises(RunError, match="`/no/such`"):
         ask("runs", "/no/such")
 
@@ -204,14 +182,11 @@ def test_without_any_run_it_is_an_error(tmp_path, monkeypatch, words):
         ask(*words)
 
 
-def test_the_newest_is_not_a_damaged_one(recorded):
-    recorded("older", 1)
+def test_the_newest_is_not_a_damaged_one_and_inside_a_run_it_is_the_run(recorded, monkeypatch):
+    older = recorded("older", 1)
     recorded("newer", 2).path.joinpath("run.json").write_text("{", encoding="utf-8")
     assert ask("sql").stderr == "pipeprof: using the newest run, `older` (1 damaged left out)\n"
-
-
-def test_inside_a_run_it_is_the_run(recorded, monkeypatch):
-    monkeypatch.chdir(recorded("run", 1).path)
+    monkeypatch.chdir(older.path)
     assert "newest run, `.`" in ask("sql").stderr
 
 
@@ -234,26 +209,14 @@ def test_a_path_alone_is_a_run_also_when_it_reads_as_sql(recorded):
     recorded("select 1", 1)
     recorded("newer", 2)
     assert ask("sql", "select 1").stderr == ""
+    assert ask("sql", "SELECT 7 // 2 AS a", "--format", "csv").stdout == "a\n3\n"  # SQL keeps its characters
     with pytest.raises(RunError, match="no such run: `step`"):
         ask("sql", "step")
-
-
-def test_sql_keeps_its_characters(recorded):
-    recorded("run", 1)
-    assert ask("sql", "SELECT 7 // 2 AS a", "--format", "csv").stdout == "a\n3\n"
-
-
-def test_sql_without_quotes_is_an_error(recorded):
-    recorded("run", 1)
     with pytest.raises(UsageError, match="expected RUN and SQL, found 5 words"):
         ask("sql", "run", "SELECT", "*", "FROM", "step")
-
-
-def test_a_misspelt_run_is_answered_with_near_ones(recorded):
-    recorded("resnet", 1)
     with pytest.raises(RunError) as refused:
-        ask("ops", "resnt")
-    assert refused.value.hint == "did you mean `resnet`?"
+        ask("ops", "newr")
+    assert refused.value.hint == "did you mean `newer`?"
 
 
 def test_a_folder_that_may_not_be_looked_into_hides_no_run(recorded, tmp_path, monkeypatch):

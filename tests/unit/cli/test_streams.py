@@ -67,10 +67,13 @@ def begin(folder, words, **streams):
     return done.returncode, (done.stderr or b"").decode()
 
 
-def closed_pipe():
+@pytest.fixture
+def closed():
+    """The end of a pipe that nobody reads."""
     read, write = os.pipe()
     os.close(read)
-    return write
+    yield write
+    os.close(write)
 
 
 def test_every_verb_is_tried_or_prints_nothing():
@@ -79,12 +82,8 @@ def test_every_verb_is_tried_or_prints_nothing():
 
 
 @pytest.mark.parametrize("words", WORDS)
-def test_a_closed_pipe_is_no_error(folder, words):
-    write = closed_pipe()
-    try:
-        assert begin(folder, words, stdout=write) == (EXPECTED.get(words, 0), "")
-    finally:
-        os.close(write)
+def test_a_closed_pipe_is_no_error(folder, words, closed):
+    assert begin(folder, words, stdout=closed) == (EXPECTED.get(words, 0), "")
 
 
 @pytest.mark.parametrize("words", WORDS)
@@ -95,25 +94,16 @@ def test_a_full_stdout_is_an_error_of_its_own(folder, words):
 
 
 @pytest.mark.parametrize("words", ERRORS)
-def test_an_error_keeps_its_exit_code_when_nobody_reads_it(folder, words):
+def test_an_error_keeps_its_exit_code_when_nobody_reads_it(folder, words, closed):
     expected, said = begin(folder, words, stdout=subprocess.PIPE)
     assert expected in (2, 3)
     assert said.startswith("error: ")
-    write = closed_pipe()
-    try:
-        assert begin(folder, words, stdout=write, stderr=write)[0] == expected
-    finally:
-        os.close(write)
+    assert begin(folder, words, stdout=closed, stderr=closed)[0] == expected
 
 
-def test_head_reads_one_line_and_nothing_is_said(folder):
-    script = f"{shlex.quote(sys.executable)} -m pipeprof report RUN | head -n 1 >/dev/null; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_stdout_that_is_closed_from_the_start_is_no_error(folder):
-    script = f"{shlex.quote(sys.executable)} -m pipeprof report RUN >&-"
+@pytest.mark.parametrize("end", ["| head -n 1 >/dev/null; exit ${PIPESTATUS[0]}", ">&-"])
+def test_a_reader_of_one_line_and_a_stdout_that_is_closed_from_the_start_are_no_error(folder, end):
+    script = f"{shlex.quote(sys.executable)} -m pipeprof report RUN {end}"
     done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -32,10 +32,12 @@ def test_quiet_and_chosen(run, tmp_path):
     assert {event["args"]["step"] for event in found["X"] if event["cat"] == "cpu_op"} == {1, 2}
 
 
-def test_a_wrong_choice_writes_nothing(run, tmp_path):
+def test_a_wrong_choice_writes_nothing_and_a_trace_is_no_text_for_standard_output(run, tmp_path):
     with pytest.raises(UsageError, match="--steps is `2`"):
         ask("timeline", run.path, "-o", tmp_path / "t.json", "--steps", "2")
     assert not (tmp_path / "t.json").exists()
+    with pytest.raises(UsageError, match="not written to standard output"):
+        ask("timeline", run.path, "-o", "-")
 
 
 def test_ranks_of_several_repetitions_count_once(make_run, tmp_path):
@@ -44,11 +46,6 @@ def test_ranks_of_several_repetitions_count_once(make_run, tmp_path):
     made = make_run({"stage": ranks}, state="complete")
     said = ask("timeline", made.path, "-o", tmp_path / "t.json").stderr
     assert "events of 2 ranks (3 repetitions) in `" in said
-
-
-def test_a_trace_is_no_text_for_standard_output(run):
-    with pytest.raises(UsageError, match="not written to standard output"):
-        ask("timeline", run.path, "-o", "-")
 
 
 def test_stacks_go_to_standard_output(make_run, tmp_path, monkeypatch):

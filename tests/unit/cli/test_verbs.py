@@ -282,7 +282,8 @@ def test_a_stdin_without_text_is_an_error_in_words(run, stdin, why, monkeypatch)
 @pytest.mark.parametrize(("query", "said"), [
     *((query, "") for query in (
         "DELETE FROM step", "CREATE TABLE x AS SELECT 1", "COPY step TO '/tmp/x'", "SELECT 1; SELECT 2",
-        "SET threads = 1", "ATTACH '/tmp/x.db'", "INSERT INTO step SELECT * FROM step", ";", "SELECT * FROM read_csv('/etc/passwd')",
+        "SET threads = 1", "ATTACH '/tmp/x.db'", "INSERT INTO step SELECT * FROM step", ";",
+        "SELECT * FROM read_csv('/etc/passwd')",
     )), ("SELECT * FROM stepp", "stepp"),
 ])  # fmt: skip
 def test_sql_that_does_more_than_read_or_is_wrong_is_refused(call, run, query, said):
