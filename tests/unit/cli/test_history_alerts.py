@@ -17,12 +17,9 @@ MANY = 30
 def measured(number, revision, wait, memory):
     noise = np.random.default_rng(100 + number)
     near = [1 + noise.normal(0, 0.005) for _ in range(3)]
-    values = {
-        "phase/data_wait": [wait * MS * one for one in near], "phase/compute": [36 * MS * one for one in near],
-        "pipeline/decode": [(wait + 30) * MS * one for one in near],
-        "step_time_median": [(wait + 36) * MS * one for one in near], "data_wait": [wait * MS * one for one in near],
-        "step_time_p90": [(wait + 40) * MS * one for one in near], "peak_memory": [memory * one for one in near],
-    }  # fmt: skip
+    times = {"phase/data_wait": wait, "phase/compute": 36, "pipeline/decode": wait + 30, "step_time_median": wait + 36,
+             "data_wait": wait, "step_time_p90": wait + 40, "peak_memory": memory / MS}  # fmt: skip
+    values = {name: [ms * MS * one for one in near] for name, ms in times.items()}
     return of_commit(number, revision, values, month=10, places={"stage decode": "data/maps.py:2"})
 
 
@@ -97,29 +94,27 @@ def test_what_was_decided_is_kept_with_who_and_why_and_counts_as_the_base_has_it
     assert [one["state"] for one in listed(call)] == ["new", "new"]
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--decide", "NAME=perfect", "--why", "x"], "`perfect` is no state"),
-        (["--decide", "net-0000000000=wrong", "--why", "x"], "there is no alert `net-0000000000`"),
-        (["--decide", "NAME=wrong"], "a decision needs --why"),
-        (["--base-ref", "gone"], "git knows no revision `gone`"),
-    ],
-)
-def test_a_decision_that_cannot_be_is_refused(repository, call, words, said):
+def test_a_decision_that_cannot_be_is_refused(repository, call):
     grown(repository, end=16)
     name = listed(call)[0]["name"]
-    code, message = call("--by", "Ann", *(word.replace("NAME", name) for word in words))
-    assert (code, said in message) == (2, True), message
+    for words, said in (
+        (["--decide", f"{name}=perfect", "--why", "x"], "`perfect` is no state"),
+        (["--decide", "net-0000000000=wrong", "--why", "x"], "there is no alert `net-0000000000`"),
+        (["--decide", f"{name}=wrong"], "a decision needs --why"),
+        (["--base-ref", "gone"], "git knows no revision `gone`"),
+    ):
+        code, message = call("--by", "Ann", *words)
+        assert (code, said in message) == (2, True), message
     assert not (repository.root / "pipeprof-alerts.jsonl").exists()
 
 
-def test_a_damaged_line_is_named(repository, call):
-    grown(repository, end=16)
+def test_a_damaged_line_is_named_and_options_of_alerts_need_it(repository, call):
+    grown(repository, end=3)
     repository.write({"pipeprof-alerts.jsonl": '\n{"alert": "net-1"}\n'})
     code, message = call()
-    assert code == 2
-    assert "pipeprof-alerts.jsonl` line 2" in message
+    assert (code, "pipeprof-alerts.jsonl` line 2" in message) == (2, True)
+    code, _, message = ended("history", "net", "--decide", "a=wrong")
+    assert (code, "--decide is an option of alerts" in message) == (2, True)
 
 
 def test_a_change_that_was_taken_back_is_fixed(repository, call):
@@ -145,9 +140,3 @@ def test_the_log_tells_each_alert_in_one_week_only(repository, call):
     assert whole.startswith(older.rstrip())
     assert whole.count("<!-- pipeprof-alert:") == 2
     assert whole.rstrip().endswith("- nothing new\n- 2 open")
-
-
-def test_options_of_alerts_need_it(repository):
-    grown(repository, end=3)
-    code, _, message = ended("history", "net", "--decide", "a=wrong")
-    assert (code, "--decide is an option of alerts" in message) == (2, True)

@@ -20,16 +20,10 @@ def measured(number, revision, slower, **fingerprint):
     """When slower, the wait for data is longer because the map works longer."""
     noise = np.random.default_rng(100 + number)
     wait = 12 * MS if slower else 4 * MS
-    values = {
-        name: [] for name in ("step_time_median", "peak_memory", "phase/data_wait", "phase/compute", "pipeline/decode")
-    }
-    for _ in range(3):
-        near = 1 + noise.normal(0, 0.01)
-        values["phase/data_wait"].append(wait * near)
-        values["phase/compute"].append(36 * MS * near)
-        values["pipeline/decode"].append((wait + 30 * MS) * near)
-        values["step_time_median"].append((wait + 36 * MS) * near)
-        values["peak_memory"].append(1e9 * (1 + noise.normal(0, 0.001)))
+    near, memory = zip(*((1 + noise.normal(0, 0.01), 1e9 * (1 + noise.normal(0, 0.001))) for _ in range(3)), strict=True)
+    work = {"phase/data_wait": wait, "phase/compute": 36 * MS, "pipeline/decode": wait + 30 * MS}
+    values = {name: [ns * one for one in near] for name, ns in (work | {"step_time_median": wait + 36 * MS}).items()}
+    values["peak_memory"] = memory
     return of_commit(number, revision, values, fingerprint=FINGERPRINT | {"mindspore": "2.9"} | fingerprint)
 
 
@@ -49,6 +43,16 @@ def call(repository):
     return run
 
 
+@pytest.fixture
+def as_json(call):
+    def run(*words):
+        code, text = call(*words, "--format", "json")
+        assert code == 0, text
+        return json.loads(text)
+
+    return run
+
+
 def written(repository, slower_from=SLOWER_FROM, upgraded_at=None):
     """A history of one measurement per second commit; the slow commit is one of those that were not measured."""
     revisions = []
@@ -61,39 +65,36 @@ def written(repository, slower_from=SLOWER_FROM, upgraded_at=None):
     return revisions
 
 
-def test_a_change_is_dated_to_the_commits_between_two_measurements_with_its_cause(repository, call):
+def test_a_change_is_dated_to_the_commits_between_two_measurements_with_its_cause(repository, call, as_json):
     revisions = written(repository)
-    code, text = call("net", "--format", "json")
-    content = json.loads(text)
-    assert (code, content["schema_version"], content["measurements"]) == (0, 1, MANY)
+    good, bad = revisions[SLOWER_FROM - 1 : SLOWER_FROM + 1]
+    content = as_json("net")
+    assert (content["schema_version"], content["measurements"]) == (1, MANY)
     series = {one["metric"]: one for one in content["series"]}
     assert series["peak_memory"]["changes"] == []
     (change,) = series["step_time_median"]["changes"]
     assert change["ratio"] == pytest.approx(48 / 40, rel=0.02)
-    assert (change["range"]["good"], change["range"]["bad"]) == (revisions[SLOWER_FROM - 1], revisions[SLOWER_FROM])
-    assert [commit["subject"] for commit in change["range"]["commits"]] == [
-        f"whole {SLOWER_FROM}",
-        f"part {SLOWER_FROM}",
-    ]
+    assert (change["range"]["good"], change["range"]["bad"]) == (good, bad)
+    subjects = [commit["subject"] for commit in change["range"]["commits"]]
+    assert subjects == [f"whole {SLOWER_FROM}", f"part {SLOWER_FROM}"]
     assert (change["cause"]["kind"], change["cause"]["name"]) == ("pipeline_op", "decode")
     assert change["because"].startswith("because work of `decode` per batch grew by 2")
-
-
-def test_the_terminal_says_it_in_eighty_columns(repository, call):
-    revisions = written(repository)
     code, text = call("net")
     assert code == 0
     assert max(map(len, text.splitlines())) <= 80
     plain = " ".join(text.split())
     assert "History of net: 26 measurements" in plain
     assert "because work of `decode` per batch grew" in plain
-    assert f"2 commits after {revisions[SLOWER_FROM - 1][:10]} up to {revisions[SLOWER_FROM][:10]}:" in plain
+    assert f"2 commits after {good[:10]} up to {bad[:10]}:" in plain
     assert f"whole {SLOWER_FROM}" in text
+    shown = as_json("net", "--metric", "peak_memory")["series"]
+    assert {one["metric"] for one in shown} == {"peak_memory"}
+    assert call("net", "--metric", "peak_memori") == (2, "no metric `peak_memori` was measured")
 
 
-def test_another_version_splits_the_series_and_makes_no_change(repository, call):
+def test_another_version_splits_the_series_and_makes_no_change(repository, call, as_json):
     written(repository, slower_from=13, upgraded_at=13)
-    content = json.loads(call("net", "--format", "json")[1])
+    content = as_json("net")
     steps = [one for one in content["series"] if one["metric"] == "step_time_median"]
     assert [len(one["points"]) for one in steps] == [13, 13]
     assert [one["changes"] for one in steps] == [[], []]
@@ -121,14 +122,8 @@ def test_the_page_has_a_chart_of_each_series(repository, call, tmp_path, monkeyp
     assert "pipeprof[charts]" in plain
 
 
-def test_only_the_named_metric_is_shown_and_a_wrong_name_has_a_near_one(repository, call):
-    written(repository)
-    content = json.loads(call("net", "--metric", "peak_memory", "--format", "json")[1])
-    assert {one["metric"] for one in content["series"]} == {"peak_memory"}
-    assert call("net", "--metric", "peak_memori") == (2, "no metric `peak_memori` was measured")
-
-
-def test_a_short_history_says_that_it_is_too_short(repository, call):
+def test_nothing_measured_is_an_error_and_a_short_history_says_that_it_is_too_short(repository, call):
+    assert call("net") == (3, "nothing was measured in `net`")
     for number in range(3):
         save(measured(number, f"{number:040x}", slower=False), "baselines", "net", append=number > 0)
     code, text = call("net")
@@ -136,31 +131,25 @@ def test_a_short_history_says_that_it_is_too_short(repository, call):
     assert "changes are looked for in series of 10 measurements and more" in " ".join(text.split())
 
 
-def test_a_folder_of_the_workloads_name_is_never_read_in_its_place(repository, call, make_run):
+def test_a_folder_of_the_workloads_name_is_never_read_in_its_place(repository, call, as_json, make_run):
     written(repository)
     repository.write({"net/model.py": "", "net/parts/layer.py": ""})
-    code, text = call("net", "--format", "json")
-    assert (code, json.loads(text)["measurements"], json.loads(text)["left_out"]) == (0, MANY, [])
-    run = make_run({})
-    run.path.rename(repository.root / "net" / "nightly")
-    content = json.loads(call("net", "--format", "json")[1])
+    content = as_json("net")
+    assert (content["measurements"], content["left_out"]) == (MANY, [])
+    make_run({}).path.rename(repository.root / "net" / "nightly")
+    content = as_json("net")
     assert (content["measurements"], [one["path"] for one in content["left_out"]]) == (MANY, ["net"])
     assert "./net is the folder" in " ".join(call("net")[1].split())
     assert "in `net/nightly`" in call("./net")[1]  # which holds nothing, but is a run
     assert call("net/parts")[1] == "nothing was measured in `net/parts`"
 
 
-def test_a_root_that_is_given_is_read_and_no_folder_here(repository, call, make_run):
+def test_a_root_that_is_given_is_read_and_no_folder_here(repository, call, as_json, make_run):
     written(repository)
-    run = make_run({})
-    run.path.rename(repository.root / "nightly")
+    make_run({}).path.rename(repository.root / "nightly")
     assert call("nightly", "--root", "baselines") == (3, "no baseline of a workload `nightly` below `baselines`")
-    assert "in `nightly`" in call("nightly")[1]
-    assert "in `nightly`" in call("./nightly", "--root", "baselines")[1]
+    for words in (("nightly",), ("./nightly", "--root", "baselines")):
+        assert "in `nightly`" in call(*words)[1]
     repository.root.joinpath("baselines").rename(repository.root / "kept")
     assert call("net", "--root", "baselines")[0] == 3
-    assert json.loads(call("net", "--root", "kept", "--format", "json")[1])["measurements"] == MANY
-
-
-def test_nothing_measured_is_an_error_that_says_what_to_give(call):
-    assert call("net") == (3, "nothing was measured in `net`")
+    assert as_json("net", "--root", "kept")["measurements"] == MANY

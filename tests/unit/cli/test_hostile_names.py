@@ -80,15 +80,8 @@ CASES = [
     *(("qualify", form, f"qualify --format {form} -- true") for form in FORMS),
 ]  # fmt: skip
 SAYS_NO_NAME = (
-    "baseline write",
-    "baseline list",
-    "baseline check",
-    "baseline drop",
-    "import",
-    "collect",
-    "verify",
-    "headspace",
-)
+    "baseline write", "baseline list", "baseline check", "baseline drop", "import", "collect", "verify", "headspace",
+)  # fmt: skip
 OWN_WORDS = {
     "completion": "a script of our own", "demo": "the training is our own", "compact": "two numbers of ours",
     "push": "the URL that was given, and two numbers",
@@ -188,9 +181,8 @@ def written(make_run, *, failed=False, length=10 * MS):
     manifest.not_measured = [NotMeasured(what=name, why=name) for name in NAMES]
     ranks = [Rank(rank=0, pid=1, host=MANY, zero_realtime_ns=0, zero_monotonic_ns=0, step_evidence=MANY)]
     failure = Failure(pid=1, error=MANY, place=MANY, code=MANY, lines=NAMES) if failed else None
-    manifest.reps = [
-        Rep(rep=0, zero_realtime_ns=0, zero_monotonic_ns=0, exit_code=1 if failed else 0, failure=failure, ranks=ranks)
-    ]
+    code = 1 if failed else 0
+    manifest.reps = [Rep(rep=0, zero_realtime_ns=0, zero_monotonic_ns=0, exit_code=code, failure=failure, ranks=ranks)]
     run.save()
     return run
 
@@ -247,9 +239,8 @@ def things(runs, folder, stored_baselines):
             for n, name in enumerate(NAMES)
         ]
         path = folder / "evil\x1b[31m::error::x.pt.trace.json"
-        path.write_text(
-            json.dumps({"schemaVersion": 1, "deviceProperties": [], "traceEvents": events}), encoding="utf-8"
-        )
+        content = {"schemaVersion": 1, "deviceProperties": [], "traceEvents": events}
+        path.write_text(json.dumps(content), encoding="utf-8")
         return [str(path)]
 
     def baselines():
@@ -285,18 +276,11 @@ def no_runs(monkeypatch):
         "missing": [], "stuck": [stuck], "queues": [{"op_type": MANY, "depth": 1, "capacity": 2}], **place,
     }  # fmt: skip
     ranks = [{**waiting, "text": words.sentence(waiting)}]
-    monkeypatch.setattr(
-        status, "build", lambda _: {"schema_version": 1, "run": {"path": MANY}, "state": "recording", "ranks": ranks}
-    )
+    looked = {"schema_version": 1, "run": {"path": MANY}, "state": "recording", "ranks": ranks}
+    monkeypatch.setattr(status, "build", lambda _: looked)
     whole = hostile_comparison()
-    side = {
-        "label": MANY,
-        "kind": MANY,
-        "reps": 8,
-        "workload": MANY,
-        "git": {"revision": MANY, "dirty": True},
-        "created_at": MANY,
-    }
+    side = {"reps": 8, "git": {"revision": MANY, "dirty": True}}
+    side |= dict.fromkeys(("label", "kind", "workload", "created_at"), MANY)
     whole |= {"base": side, "new": side}
     whole["metrics"] += [dict(whole["metrics"][0], name=name, reason=name) for name in NAMES]
     whole["notes"] += NAMES
@@ -306,15 +290,8 @@ def no_runs(monkeypatch):
         "speeds_of": None, "pairs": 3, "stopped": "decided",
     }  # fmt: skip
     predicted = {"ratio": None, "low": None, "high": None, "reason": MANY, "basis": NAMES, "limited_by": None}
-    pairs = {
-        "measured": measured,
-        "runs": [],
-        "notes": NAMES,
-        "op": op,
-        "prediction": predicted,
-        "change": {MANY: [MANY, 2]},
-        "error": None,
-    }
+    pairs = {"measured": measured, "runs": [], "notes": NAMES, "op": op, "prediction": predicted, "error": None}
+    pairs["change"] = {MANY: [MANY, 2]}
     rate = {"rate": 0.0, "low": 0.0, "high": 0.1, "sessions": 20, "verdicts": {MANY: 3}, "mean_repetitions": 3.0}
     pool = {"repetitions": 6, "rounds": 3, "seconds": 9.0, "seconds_per_repetition": 1.0, "spread": {MANY: 0.1}}
     qualified = {"pool": pool, "false_alarms": rate, "alpha": 0.01, "slow_downs": [], "sees": [], "notes": NAMES}
@@ -344,12 +321,9 @@ def no_runs(monkeypatch):
         "schema_version": 1, "source": MANY, "measurements": 2, "series": [ofs], "left_out": [{"path": MANY, "problem": MANY}],
         "conditions": [{"at": MANY, "differences": [{"name": MANY, "base": MANY, "new": MANY}]}],
     }  # fmt: skip
-    real_history = history.history_of
-    monkeypatch.setattr(
-        history,
-        "history_of",
-        lambda source, *rest, **how: told if source == "changed" else real_history(source, *rest, **how),
-    )
+    real = history.history_of
+    changed = lambda source, *rest, **how: told if source == "changed" else real(source, *rest, **how)  # noqa: E731
+    monkeypatch.setattr(history, "history_of", changed)
     tuned = tune_state.TuneState(
         tune="abc", command=["python", *NAMES], started_at=MANY, ended="nothing_left", seen=[{"not_worth": [], "other_sites": [MANY]}],
         trials=[tune_state.Trial(
@@ -380,9 +354,8 @@ def test_nothing_obeys_a_name(verb, form, words, call, runs, tmp_path, no_runs, 
     if form == "parquet":
         import pyarrow.parquet as pq
 
-        assert {name for name in NAMES if name.isprintable() and name} <= set(
-            pq.read_table(tmp_path / "out").column("name").to_pylist()
-        )
+        found = set(pq.read_table(tmp_path / "out").column("name").to_pylist())
+        assert {name for name in NAMES if name.isprintable() and name} <= found
         return
     written_files = [path for path in tmp_path.glob("out*") if path.is_file()]
     if written_files:
@@ -409,11 +382,8 @@ def test_json_and_parquet_hold_the_true_names(call, runs):
     path = str(runs["run"].path)
     code, out, _ = call("ops", path, "--top", "0", "--print-only", "host", "--format", "json")
     assert code == 0
-    true = {
-        name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        for name in NAMES
-        if "\ud800" not in name
-    }
+    names = [name.encode("utf-8", "surrogateescape") for name in NAMES if "\ud800" not in name]
+    true = {name.decode("utf-8", "backslashreplace") for name in names}
     assert true <= set(_texts(json.loads(out)))
 
 
