@@ -20,7 +20,8 @@ def measured(number, revision, slower, **fingerprint):
     """When slower, the wait for data is longer because the map works longer."""
     noise = np.random.default_rng(100 + number)
     wait = 12 * MS if slower else 4 * MS
-    near, memory = zip(*((1 + noise.normal(0, 0.01), 1e9 * (1 + noise.normal(0, 0.001))) for _ in range(3)), strict=True)
+    drawn = [(1 + noise.normal(0, 0.01), 1e9 * (1 + noise.normal(0, 0.001))) for _ in range(3)]
+    near, memory = zip(*drawn, strict=True)
     work = {"phase/data_wait": wait, "phase/compute": 36 * MS, "pipeline/decode": wait + 30 * MS}
     values = {name: [ns * one for one in near] for name, ns in (work | {"step_time_median": wait + 36 * MS}).items()}
     values["peak_memory"] = memory

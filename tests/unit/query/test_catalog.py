@@ -32,63 +32,35 @@ def add_views(root, **reads):
         root.joinpath("views", f"{name}.sql").write_text(TEXT.format(reads=read))
 
 
-def test_this_source_tree_is_found():
-    assert catalog.queries_root() == ROOT / "queries"
-
-
-def test_the_source_tree_wins_over_a_frozen_copy(package):
+def test_a_source_tree_wins_over_a_frozen_copy_and_an_installed_package_has_its_own(package):
+    with pytest.raises(QueryError, match="found no queries in"):
+        catalog.queries_root()
     add_views(package / "_queries", old="step")
-    add_views(package.parent / "queries", new="step")
+    assert catalog.queries_root() == package / "_queries"
+    add_views(package.parent / "queries", new="step")  # a stranger beside the installed package is not taken
+    assert catalog.queries_root() == package / "_queries"
     package.parent.joinpath("pyproject.toml").touch()
     assert catalog.queries_root() == package.parent / "queries"
 
 
-def test_an_installed_package_has_its_own_copy(package):
-    add_views(package / "_queries", one="step")
-    assert catalog.queries_root() == package / "_queries"
-
-
-def test_a_stranger_beside_the_installed_package_is_not_taken(package):
-    add_views(package / "_queries", one="step")
-    add_views(package.parent / "queries", two="step")
-    assert catalog.queries_root() == package / "_queries"
-
-
-def test_no_queries_at_all_is_an_error(package):
-    with pytest.raises(QueryError, match="found no queries in"):
-        catalog.queries_root()
-
-
-def test_a_query_is_found_by_name():
+def test_a_query_is_found_by_name_and_an_unknown_one_names_near_ones():
+    assert catalog.queries_root() == ROOT / "queries"
     query = catalog.find("step/phase_summary")
-    assert query.name == "step/phase_summary"
-    assert query.path == ROOT / "queries/step/phase_summary.sql"
-
-
-def test_an_unknown_query_names_near_ones():
+    assert (query.name, query.path) == ("step/phase_summary", ROOT / "queries/step/phase_summary.sql")
     with pytest.raises(QueryError, match="no such query: `step/phase_sumary`") as caught:
         catalog.find("step/phase_sumary")
     assert "`step/phase_summary`" in caught.value.hint
-
-
-def test_a_name_cannot_leave_the_folder():
     with pytest.raises(QueryError):
         catalog.find("../queries/step/summary")
-
-
-def test_views_are_not_among_the_queries():
     names = [query.name for query in catalog.all_queries()]
     assert names == sorted(names)
     assert "step/summary" in names
     assert not any(name.startswith("views/") for name in names)
 
 
-def test_a_view_comes_after_the_views_it_reads(package):
+def test_a_view_comes_after_the_views_it_reads_and_a_circle_is_an_error(package):
     add_views(package / "_queries", a="b", b="c", c="step", d="step")
     assert [catalog.view_name(view) for view in catalog.views()] == ["c", "d", "b", "a"]
-
-
-def test_views_that_read_each_other_are_an_error(package):
-    add_views(package / "_queries", a="b", b="a", c="step")
+    add_views(package / "_queries", a="b", b="a")
     with pytest.raises(QueryError, match="in a circle: a, b"):
         catalog.views()

@@ -34,6 +34,8 @@ def test_the_committed_page_is_up_to_date(make_docs, name):
 
 def test_the_pages_name_every_table_query_and_parameter(make_docs):
     assert "## op_service" in make_docs.tables_page()
+    side = [line for line in make_docs.tables_page().splitlines() if line.startswith("| `side` |") and "queue" in line]
+    assert side[0] == "| `side` | varchar |  | iterator \\| host_queue \\| data_queue |"  # a bar stays inside its cell
     page = make_docs.queries_page()
     assert "### step_phase\n" in page
     assert "### fleet/machine\n" in page
@@ -47,16 +49,8 @@ def test_the_picture_of_the_way_names_every_reader_and_verb_and_what_a_room_impo
     picture = make_docs.picture()
     assert all(verb in picture for verb in VERBS)
     assert all(f"{reader}," in picture for reader in ("ascend", "kineto", "megengine"))
-    assert (
-        "imports collect, experiment, query, read, record, report, verdict<" in picture
-    )  # the edge asks every room below it
-
-
-def test_a_bar_in_a_description_stays_inside_its_cell(make_docs):
-    row = next(
-        line for line in make_docs.tables_page().splitlines() if line.startswith("| `side` |") and "queue" in line
-    )
-    assert row == "| `side` | varchar |  | iterator \\| host_queue \\| data_queue |"
+    # the edge asks every room below it
+    assert "imports collect, experiment, query, read, record, report, verdict<" in picture
 
 
 def test_the_command_line_s_page_has_every_verb_once_with_its_options_and_examples(make_docs):
@@ -66,18 +60,12 @@ def test_the_command_line_s_page_has_every_verb_once_with_its_options_and_exampl
     collect = page.partition("## pipeprof collect\n")[2].partition("\n## ")[0]
     assert "pipeprof collect -- python train.py --epochs 3" in collect
     assert "| `-o, --output FOLDER\\|URL` |" in collect
+    assert [line for line in page.splitlines() if line.endswith("|  |")] == [], "every option has a meaning"
 
 
-def test_every_option_on_the_page_of_the_command_line_has_a_meaning(make_docs):
-    assert [line for line in make_docs.cli_page().splitlines() if line.endswith("|  |")] == []
-
-
-def test_the_page_on_the_report_names_every_section():
+def test_the_page_on_the_report_names_every_section_and_the_one_on_python_every_public_name():
     page = (ROOT / "docs" / "report.md").read_text(encoding="utf-8").partition("\n## ")[0]
     assert [name for name in SECTIONS if f"`{name}`" not in page] == []
-
-
-def test_the_page_on_python_has_every_public_name():
     shown = (ROOT / "docs" / "python.md").read_text(encoding="utf-8").splitlines()
     names = [name for name in pipeprof.__all__ if name != "__version__"]
     assert [name for name in names if not any(line.endswith(f".{name}") for line in shown)] == []

@@ -41,20 +41,18 @@ def recorded(make_run):
 
 
 def test_step_metrics_of_every_repetition(recorded):
-    found = measure(recorded({"step": steps() + steps(1, 20)}, (0, 0)))
+    run = recorded({"step": steps() + steps(1, 20)}, (0, 0))
+    run.manifest.reps[1].calibration_ns = 200_000  # how fast the machine was
+    run.save()
+    found = measure(run)
     assert found.values["step_time_median"] == {0: 10.0, 1: 20.0}
     assert found.values["first_step_time"] == {0: 10.0, 1: 20.0}
     assert found.values["phase/data_wait"] == {0: 2.0, 1: 2.0}
     assert (found.workload, found.jobs) == ("train", {"boot:1"})
     assert found.steps == {0: 3, 1: 3}
-    assert [found.reps[rep].order for rep in (0, 1)] == [1000, 1001]
-
-
-def test_how_fast_the_machine_was_is_kept_of_each_repetition(recorded):
-    run = recorded({"step": steps() + steps(1)}, (0, 0))
-    run.manifest.reps[1].calibration_ns = 200_000
-    run.save()
-    assert [measure(run).reps[rep].calibration_ns for rep in (0, 1)] == [None, 200_000]
+    assert [(rep.order, rep.calibration_ns) for rep in found.reps.values()] == [(1000, None), (1001, 200_000)]
+    assert not [name for name in found.values if name.startswith("communication/")]
+    assert open_measures(run.path).kind == "run"
 
 
 def test_what_is_the_same_in_every_repetition_is_counted(recorded):
@@ -84,22 +82,14 @@ def test_exposed_communication_is_a_metric_where_it_is_known(recorded):
     assert (values["communication/exposed"], values["communication/tail"]) == ({0: 2.0}, {0: 1.0})
 
 
-def test_without_communication_there_is_no_metric_of_it(recorded):
-    assert not [name for name in measure(recorded({"step": steps()})).values if name.startswith("communication/")]
-
-
-def test_a_failed_repetition_is_left_out_and_said_so(recorded):
+def test_a_repetition_that_failed_or_was_cut_off_is_left_out_and_said_so(recorded):
     why = {"code": "exit_code", "exit_code": 1}
-    found = measure(recorded({"step": steps() + steps(1, 20)}, (0, 1), state="failed", reason_facts=why))
-    assert found.values["step_time_median"] == {0: 10.0}
-    assert len(found.notes) == 2
-
-
-def test_a_repetition_that_was_cut_off_is_left_out_like_one_that_failed(recorded):
+    failed = recorded({"step": steps() + steps(1, 20)}, (0, 1), state="failed", reason_facts=why)
     cut_off = recorded({"step": steps() + steps(1, 20, number=2)}, (0, None), state="partial")
-    found = measure(cut_off)
-    assert found.values["step_time_median"] == {0: 10.0}
-    assert [note["code"] for note in found.notes] == ["run_state", "failed_left_out"]
+    for run in (failed, cut_off):
+        found = measure(run)
+        assert found.values["step_time_median"] == {0: 10.0}
+        assert [note["code"] for note in found.notes] == ["run_state", "failed_left_out"]
     imported = recorded({"step": steps() + steps(1, 20)}, (None, None))
     assert measure(imported).values["step_time_median"] == {0: 10.0, 1: 20.0}
 
@@ -114,8 +104,10 @@ def test_a_run_that_lost_a_file_is_not_compared(recorded):
 
 
 def test_a_run_without_steps_cannot_be_compared(recorded):
-    with pytest.raises(RunError, match="nothing to compare"):
-        measure(recorded({}))
+    ops = [{"op_id": 0, "step": None, "start_ns": 11, "dur_ns": 1, "self_ns": 1}]
+    for tables in ({}, {"op": ops, "op_info": [{"op_id": 0, "name": "net/op", "type": "Add"}]}):
+        with pytest.raises(RunError, match="nothing to compare"):
+            measure(recorded(tables))
 
 
 def test_operators_beyond_the_largest_are_summed_up(recorded):
@@ -128,13 +120,6 @@ def test_operators_beyond_the_largest_are_summed_up(recorded):
     assert found.values[f"op/{OTHERS}"] == {0: 1.0 + 2 + 3 + 4 + 5}
     assert found.values[f"count/net/op{number - 1}"] == {0: 1.0}
     assert found.facts["op net/op7"] == "Add"
-
-
-def test_operators_outside_steps_have_no_time_per_step(recorded):
-    ops = [{"op_id": 0, "step": None, "start_ns": 11, "dur_ns": 1, "self_ns": 1}]
-    info = [{"op_id": 0, "name": "net/op", "type": "Add"}]
-    with pytest.raises(RunError, match="nothing to compare"):
-        measure(recorded({"op": ops, "op_info": info}))
 
 
 def test_own_time_that_was_not_measured_is_no_zero(recorded):
@@ -181,13 +166,7 @@ def test_a_workload_is_named_for_its_script(command, name):
     assert workload_of(manifest) == name
 
 
-def test_how_it_was_recorded_is_part_of_the_conditions(recorded):
-    one = measure(recorded({"step": steps()}, options={"ops": "off"})).fingerprint
-    other = measure(recorded({"step": steps()}, options={"ops": "all"})).fingerprint
-    assert one["recording"] != other["recording"]
-
-
-def test_a_folder_of_benchmark_files_is_one_side(tmp_path):
+def test_a_folder_of_benchmark_files_is_one_side_and_what_is_none_is_refused(tmp_path):
     for number in range(3):
         content = {
             "machine_info": {"node": "box"}, "benchmarks": [{"fullname": "a", "stats": {"median": 1.0 + number}}],
@@ -195,38 +174,27 @@ def test_a_folder_of_benchmark_files_is_one_side(tmp_path):
         }  # fmt: skip
         (tmp_path / f"{number}.json").write_text(json.dumps(content))
     assert open_measures(tmp_path).values == {"benchmark/a": {0: 1.0, 1: 2.0, 2: 3.0}}
-
-
-def test_a_folder_with_other_files_among_its_benchmarks_names_one(tmp_path):
-    benchmarks = [{"fullname": "a", "stats": {"median": 1.0}}]
-    content = {"machine_info": {}, "benchmarks": benchmarks, "datetime": "2026-01-01"}
-    (tmp_path / "1.json").write_text(json.dumps(content))
-    (tmp_path / "2.json").write_text("{")
-    with pytest.raises(RunError, match=r"2\.json` is not a complete JSON file of pytest-benchmark"):
+    cut = tmp_path / "cut.json"
+    cut.write_text('{"benchmarks": [')
+    with pytest.raises(RunError, match=r"cut\.json` is not a complete JSON file of pytest-benchmark"):
         open_measures(tmp_path)
+    with pytest.raises(RunError, match=r"cut\.json.*pytest-benchmark"):
+        open_measures(cut)
+    with pytest.raises(RunError):
+        open_measures(tmp_path / "nothing")
 
 
-def test_a_run_says_which_it_is_and_what_it_measured(recorded):
-    run, same, other = recorded({"step": steps()}), recorded({"step": steps()}), recorded({"step": steps(0, 20)})
+def test_a_run_says_which_it_is_what_it_measured_and_how(recorded):
+    run, same, other, off = (
+        recorded({"step": steps(0, dur)}, options={"ops": ops})
+        for dur, ops in ((10, "all"), (10, "all"), (20, "all"), (10, "off"))
+    )
     found = measure(run)
     assert (found.run_ids, found.command) == ([run.manifest.run_id], run.manifest.command)
     assert len(found.digests) == len(found.reps)
     assert measure(same).digests == found.digests
     assert measure(other).digests != found.digests
-
-
-def test_a_run_is_found_by_its_folder(recorded):
-    run = recorded({"step": steps()})
-    assert open_measures(run.path).kind == "run"
-
-
-def test_what_is_none_of_these_is_refused(tmp_path):
-    with pytest.raises(RunError):
-        open_measures(tmp_path / "nothing")
-    cut = tmp_path / "cut.json"
-    cut.write_text('{"benchmarks": [')
-    with pytest.raises(RunError, match=r"cut\.json.*pytest-benchmark"):
-        open_measures(cut)
+    assert measure(off).fingerprint["recording"] != found.fingerprint["recording"]
 
 
 def test_the_folder_of_a_workload_is_its_only_baseline(recorded, tmp_path):

@@ -40,11 +40,15 @@ def test_somebody_elses_folder_of_a_name_that_can_be_guessed_is_not_used(make_ru
         assert setting(engine) != str(guessed)
 
 
-def test_an_engine_that_is_forgotten_leaves_nothing(make_run, temporary):
+def test_an_engine_that_is_forgotten_and_a_process_that_must_end_leave_nothing(make_run, temporary):
     engine = Engine.open(make_run({"step": []}), files=False)
     engine._connection.close()
     del engine
     assert list(temporary.iterdir()) == []
+    engine = Engine.open(make_run({"step": []}), files=False)
+    spill.remove_all()
+    assert list(temporary.iterdir()) == []
+    engine.close()
 
 
 def test_where_none_can_be_made_queries_go_on(make_run, monkeypatch):
@@ -52,10 +56,3 @@ def test_where_none_can_be_made_queries_go_on(make_run, monkeypatch):
     with Engine.open(make_run({"step": []}), files=False) as engine:
         assert engine.sql("SELECT 1 AS n").to_pylist() == [{"n": 1}]
         assert not Path(setting(engine)).exists()
-
-
-def test_a_process_that_must_end_removes_all(make_run, temporary):
-    engine = Engine.open(make_run({"step": []}), files=False)
-    spill.remove_all()
-    assert list(temporary.iterdir()) == []
-    engine.close()
