@@ -39,6 +39,14 @@ def spans(path, category):
         return [name for name, kind in zip(run.span.name, run.span.category, strict=True) if kind == category]
 
 
+def recorded(steps=0, **settings):
+    """A profile of so many steps."""
+    with pipeprof.profile(**({"out": "run"} | settings)) as profile:
+        for _ in range(steps):
+            profile.step()
+    return profile
+
+
 def test_a_block_without_mindspore_is_a_complete_run_that_says_what_is_missing(folder):
     with pipeprof.profile(out="run") as profile, pipeprof.record_function("part"):
         pass
@@ -50,37 +58,25 @@ def test_a_block_without_mindspore_is_a_complete_run_that_says_what_is_missing(f
 
 
 def test_without_a_name_the_run_is_named_for_the_time(folder):
-    with pipeprof.profile() as profile:
-        pass
+    profile = recorded(out=None)
     assert profile.path.parent == folder
     assert profile.path.name.startswith("pipeprof-profile-")
 
 
-def test_each_cycle_is_handed_over_after_its_last_step(folder):
+def test_each_cycle_is_handed_over_after_its_last_step_and_own_functions_are_schedules_too(folder):
     given = []
     plan = pipeprof.schedule(wait=1, warmup=1, active=2, repeat=2)
-    with pipeprof.profile(
-        out="runs", schedule=plan, on_trace_ready=lambda p: given.append((p.step_num, p.path.name))
-    ) as p:
-        for _ in range(20):
-            p.step()
+    p = recorded(20, out="runs", schedule=plan, on_trace_ready=lambda p: given.append((p.step_num, p.path.name)))
     assert given == [(4, "cycle-0"), (8, "cycle-1")]
     assert [path.name for path in p.paths] == ["cycle-0", "cycle-1"]
     assert spans("runs/cycle-1", "step") == ["ProfilerStep#5", "ProfilerStep#6", "ProfilerStep#7"]
-
-
-def test_own_functions_of_the_step_are_schedules_too(folder):
     actions = dict.fromkeys((2, 3), pipeprof.ProfilerAction.RECORD)
-    with pipeprof.profile(out="runs", schedule=lambda step: actions.get(step, pipeprof.ProfilerAction.NONE)) as p:
-        for _ in range(6):
-            p.step()
+    p = recorded(6, out="own", schedule=lambda step: actions.get(step, pipeprof.ProfilerAction.NONE))
     assert spans(p.path, "step") == ["ProfilerStep#2", "ProfilerStep#3"]
 
 
 def test_a_cycle_without_a_whole_active_step_leaves_nothing(folder):
-    with pipeprof.profile(out="runs", schedule=pipeprof.schedule(warmup=2, active=1)) as p:
-        p.step()
-    assert p.paths == []
+    assert recorded(1, out="runs", schedule=pipeprof.schedule(warmup=2, active=1)).paths == []
     assert not list(folder.glob("runs/*"))
 
 
@@ -93,37 +89,29 @@ def test_spans_of_warmup_steps_do_not_count(folder):
     assert [(row.name, row.count) for row in p.key_averages()] == [("step", 1)]
 
 
-def test_nothing_is_written_of_spans_outside_a_profile(folder):
-    with pipeprof.record_function("alone"):
-        pass
-    with pipeprof.profile(out="run"):
-        pass
-    assert spans("run", "user") == []
-
-
 def test_a_decorated_function_keeps_its_result_and_its_spans(folder):
     @pipeprof.record_function("again")
     def double(number):
         return double(number - 1) + 2 if number else 0
 
+    with pipeprof.record_function("alone"):  # outside of a profile
+        pass
     with pipeprof.profile(out="run"):
         assert double(2) == 4
     assert spans("run", "user") == ["again"] * 3
 
 
-def test_the_users_error_goes_on_and_the_run_names_it(folder):
+def test_the_users_error_goes_on_and_the_run_names_it_and_that_of_a_callback_frees_the_recorder(folder):
     with pytest.raises(ZeroDivisionError), pipeprof.profile(out="run"):
         1 / 0  # noqa: B018
     assert state("run") == ("failed", "ZeroDivisionError in the profiled block: division by zero")
 
-
-def test_an_error_in_the_callback_ends_the_block_and_frees_the_recorder(folder):
     def fails(_profile):
         raise LookupError("callback")
 
-    with pytest.raises(LookupError), pipeprof.profile(out="run", on_trace_ready=fails):
-        pass
-    assert state("run")[0] == "complete"
+    with pytest.raises(LookupError):
+        recorded(out="other", on_trace_ready=fails)
+    assert state("other")[0] == "complete"
 
 
 def test_inside_another_profile_there_is_no_second_run(folder, capfd):
@@ -153,35 +141,25 @@ def test_a_profile_can_be_used_again_and_numbers_its_runs(folder):
 
 
 def test_a_run_that_exists_is_kept_unless_it_may_be_replaced(folder):
-    with pipeprof.profile(out="run"):
-        pass
+    recorded()
     before = load("run").manifest.run_id
     with pytest.raises(UsageError, match=r"`.*run` exists"), pipeprof.profile(out="run"):
         pytest.fail("the block must not begin")
     assert load("run").manifest.run_id == before
-    with pipeprof.profile(out="run", force=True):
-        pass
+    recorded(force=True)
     assert load("run").manifest.run_id != before
 
 
 def test_a_process_of_a_distributed_job_has_a_folder_of_its_own(folder, monkeypatch):
     monkeypatch.setenv("RANK_ID", "3")
     monkeypatch.setenv("RANK_SIZE", "8")
-    with pipeprof.profile(out="run") as profile:
-        pass
-    assert profile.path.name == "run-rank3"
-    with pipeprof.profile() as first:
-        pass
-    with pipeprof.profile() as second:  # in the same second, perhaps
-        pass
-    assert first.path.name.endswith("-rank3")
-    assert second.path.name.endswith("-rank3")
+    assert recorded().path.name == "run-rank3"
+    for _ in range(2):  # in the same second, perhaps
+        assert recorded(out=None).path.name.endswith("-rank3")
     made = folder / "here"
     made.mkdir()
     monkeypatch.chdir(made)
-    with pipeprof.profile(out=".") as third:
-        pass
-    assert third.path == folder / "here-rank3"
+    assert recorded(out=".").path == folder / "here-rank3"
 
 
 def test_step_and_results_belong_to_a_block():
@@ -197,7 +175,7 @@ def test_starting_twice_is_refused(folder):
         profile.start()
 
 
-def test_a_forked_child_leaves_the_run_to_its_parent(folder):
+def test_a_forked_child_leaves_the_run_to_its_parent_and_steps_may_come_from_another_thread(folder):
     with pipeprof.profile(out="run") as profile:
         child = os.fork()
         if child == 0:
@@ -208,17 +186,12 @@ def test_a_forked_child_leaves_the_run_to_its_parent(folder):
                 os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
         assert load("run").manifest.state == "running"
-        profile.step()
-    assert state("run") == ("complete", None)
-
-
-def test_steps_may_come_from_another_thread(folder):
-    with pipeprof.profile(out="run") as profile:
         threads = [threading.Thread(target=profile.step) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+    assert state("run") == ("complete", None)
     assert profile.step_num == 4
     assert sorted(spans("run", "step")) == [f"ProfilerStep#{number}" for number in range(4)]
 
@@ -246,11 +219,8 @@ def test_impossible_settings_are_refused(settings, words):
 
 
 def test_each_wanted_format_is_written_beside_each_run_and_what_cannot_be_is_said(folder, capfd):
-    plan = pipeprof.schedule(active=1, repeat=2)
     wanted = ["report.html", "memory_flow.svg", "report.json", "report.json"]
-    with pipeprof.profile(out="runs", schedule=plan, formats=wanted) as profile:
-        for _ in range(2):
-            profile.step()
+    recorded(2, out="runs", schedule=pipeprof.schedule(active=1, repeat=2), formats=wanted)
     written = {str(path.relative_to(folder)) for path in folder.glob("runs/*.*.*")}
     assert written == {f"runs/cycle-{cycle}.report.{form}" for cycle in range(2) for form in ("html", "json")}
     assert json.loads((folder / "runs/cycle-1.report.json").read_text())["run"]["path"].endswith("cycle-1")
@@ -266,39 +236,31 @@ def test_a_callback_finds_the_formats_and_can_ask_for_more(folder):
         assert Path("run.report.md").is_file()
         seen.extend(profile.export("report.json"))
 
-    with pipeprof.profile(out="run", formats="report.md", on_trace_ready=ready) as profile:
-        pass
+    profile = recorded(formats="report.md", on_trace_ready=ready)
     assert [path.name for path in seen] == ["run.report.json"]
     with pytest.raises(UsageError, match="no lifetime chart"):
         profile.export(["memory_flow.svg"])
 
 
 def test_a_device_that_is_not_recorded_here_is_said(folder):
-    with pipeprof.profile(out="run", activities=["CPU", "NPU", pipeprof.ProfilerActivity.CUDA]):
-        pass
+    recorded(activities=["CPU", "NPU", pipeprof.ProfilerActivity.CUDA])
     said = [warning.message for warning in load("run").manifest.warnings]
     assert [any(f"activity {name}" in message for message in said) for name in ("NPU", "CUDA")] == [True, True]
 
 
 def test_settings_of_a_program_for_torch_are_taken_and_what_they_do_not_do_is_said(folder):
-    with pipeprof.profile(out="run", use_cuda=True, with_modules=True, experimental_config=object()):
-        pass
+    recorded(use_cuda=True, with_modules=True, experimental_config=object())
     found = load("run").manifest
     assert any("activity CUDA" in warning.message for warning in found.warnings)
     assert found.options["ops"] == "all"
 
 
-def test_a_single_activity_may_be_named_beside_a_device(folder):
-    with pipeprof.profile(out="run", activities="host", use_cuda=True):
-        pass
-    assert load("run").manifest.options["activities"] == ["host"]
-
-
 def test_without_an_activity_its_tables_are_off(folder):
-    with pipeprof.profile(out="run", activities=["host"]):
-        pass
+    recorded(activities=["host"])
     options = load("run").manifest.options
     assert (options["ops"], options["queue_interval"], options["service"]) == ("off", 0, False)
+    recorded(out="single", activities="host", use_cuda=True)  # a single one may be named beside a device
+    assert load("single").manifest.options["activities"] == ["host"]
 
 
 @pytest.mark.parametrize(
@@ -316,11 +278,17 @@ def test_a_program_that_ends_inside_the_block_leaves_a_partial_run(folder, endin
         assert (run.manifest.state, run.manifest.reason[: len(words)]) == ("partial", words)
 
 
-def test_one_execution_of_the_program_is_one_repetition(folder):
-    with pipeprof.profile(out="run", add=True):
-        pass
+def test_one_execution_of_the_program_is_one_repetition_of_the_same_settings(folder):
+    recorded(add=True)
     with pytest.raises(UsageError, match="recorded by this process"), pipeprof.profile(out="run", add=True):
         pytest.fail("the block must not begin")
+    elsewhere("import pipeprof\nwith pipeprof.profile(out='other', add=True):\n    pass\n")
+    with (
+        pytest.raises(UsageError, match="recorded with other settings"),
+        pipeprof.profile(out="other", add=True, profile_memory=True),
+    ):
+        pytest.fail("the block must not begin")
+    assert load("other").manifest.state == "complete"
 
 
 def elsewhere(text):
@@ -332,40 +300,40 @@ def adding(lines):
     return elsewhere(f"import os, pipeprof\nwith pipeprof.profile(out='run', add=True) as p:\n    {lines}\n")
 
 
+def counts(run):
+    """The rows of each table that the manifest names."""
+    return {name: len(getattr(run, name)) for name in run.manifest.tables}
+
+
 def test_a_repetition_without_a_whole_active_step_leaves_those_before_as_they_were(folder):
     settings = "out='runs', add=True, schedule=pipeprof.schedule(warmup=1, active=1, repeat=1)"
     elsewhere(f"import pipeprof\nwith pipeprof.profile({settings}) as p:\n    p.step()\n    p.step()\n")
     before = load("runs/cycle-0").manifest
-    with pipeprof.profile(out="runs", add=True, schedule=pipeprof.schedule(warmup=1, active=1, repeat=1)) as profile:
-        profile.step()
-    assert profile.paths == []
+    plan = pipeprof.schedule(warmup=1, active=1, repeat=1)
+    assert recorded(1, out="runs", add=True, schedule=plan).paths == []
     with pipeprof.open("runs/cycle-0") as run:
         assert (run.manifest.state, run.manifest.reps) == ("complete", before.reps)
-        assert run.manifest.tables == before.tables == {name: len(getattr(run, name)) for name in before.tables}
+        assert run.manifest.tables == before.tables == counts(run)
     assert not folder.joinpath("runs/cycle-0/spool").exists()
     assert not folder.joinpath("runs/cycle-0/lock").exists()
 
 
 def test_a_repetition_that_was_killed_adds_what_it_had_and_keeps_those_before(folder):
     adding("p.step()")
+    before = load("run").manifest
+    run = load("run")
+    run.manifest.begin_again()  # and its process dies before it wrote anything
+    run.save()
+    with pipeprof.open("run") as opened:
+        assert (opened.manifest.state, opened.manifest.tables) == ("complete", before.tables)
     adding("os.kill(os.getpid(), 9)")
     assert load("run").manifest.state == "running"
     with pipeprof.open("run") as run:
         assert run.manifest.state == "partial"
         assert [rep.rep for rep in run.manifest.reps] == [0, 1]
-        assert run.manifest.tables == {name: len(getattr(run, name)) for name in run.manifest.tables}
+        assert run.manifest.tables == counts(run)
         assert sorted(set(run.memory.rep)) == [0, 1]
         assert run.report()["run"]["state"] == "partial"
-
-
-def test_a_repetition_killed_before_it_wrote_anything_leaves_those_before_as_they_were(folder):
-    adding("p.step()")
-    before = load("run").manifest
-    run = load("run")
-    run.manifest.begin_again()  # and its process dies
-    run.save()
-    with pipeprof.open("run") as opened:
-        assert (opened.manifest.state, opened.manifest.tables) == ("complete", before.tables)
 
 
 def test_the_worst_repetition_decides_and_keeps_its_reason(folder):
@@ -385,18 +353,15 @@ def test_a_full_disk_while_a_repetition_is_converted_keeps_those_before(folder, 
 
     with monkeypatch.context() as patched:
         patched.setattr("pipeprof.read.spool.finish.convert_rep", full)
-        with pipeprof.profile(out="run", add=True):
-            pass
+        recorded(add=True)
     assert (load("run").manifest.state, load("run").manifest.tables) == ("partial", before)
     with pipeprof.open("run") as run:
-        assert run.manifest.state == "complete"
-        assert run.manifest.tables == {name: len(getattr(run, name)) for name in run.manifest.tables}
+        assert (run.manifest.state, run.manifest.tables) == ("complete", counts(run))
         assert sorted(set(run.memory.rep)) == [0, 1]
 
 
 def test_spans_of_repetitions_and_ranks_do_not_mix(folder):
-    with pipeprof.profile(out="run"):
-        pass
+    recorded()
     run = load("run")
     at = {"track": "main", "category": "user", "start_ns": 0, "dur_ns": 100}
     for rep, (frame, dur) in enumerate((("a.py(1): f", 10), ("b.py(2): g", 30))):
@@ -424,16 +389,6 @@ def test_an_error_of_the_training_met_when_the_recording_ends_is_in_the_run(fold
     path = "run" if plan is None else "run/cycle-0"
     assert state(path) == ("failed", "ArithmeticError in the profiled block: launched before, failed late")
     assert not any(one.name == "pipeprof-host" for one in threading.enumerate())
-
-
-def test_other_settings_are_no_further_repetition(folder):
-    adding("pass")
-    with (
-        pytest.raises(UsageError, match="recorded with other settings"),
-        pipeprof.profile(out="run", add=True, profile_memory=True),
-    ):
-        pytest.fail("the block must not begin")
-    assert load("run").manifest.state == "complete"
 
 
 @pytest.mark.parametrize("name", [*HERE, "recrod_shapes", "zzz"])
