@@ -27,7 +27,6 @@ from pipeprof.serve.site import Site
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
-MS = 1_000_000
 OWN = re.compile(r"</?(?:a|button|form|input)(?: [^<>]*)?>")  # what no other page of ours has
 TOKEN = "the-token"  # noqa: S105
 
@@ -43,27 +42,24 @@ def test_nothing_is_shown_without_the_token(served, recorded):
             assert headers["cache-control"] == "no-store"
 
 
-def test_the_token_of_the_address_becomes_a_cookie_of_this_site_alone(served):
+def test_another_name_for_this_machine_is_refused(served):
     ask = served()
+    assert ask("/", host=f"localhost:{ask.port}")[0] == 200
+    assert ask("/", host="evil.example")[0] == 400
+    assert [ask("/", method=method)[0] for method in ("POST", "PUT", "DELETE")] == [405] * 3  # it can only be read
     status, headers, _ = ask(f"/?token={TOKEN}", cookie="")
     assert (status, headers["location"]) == (303, "/")
     assert headers["set-cookie"] == f"pipeprof-{ask.port}={TOKEN}; HttpOnly; Path=/; SameSite=strict"
 
 
-def test_another_name_for_this_machine_is_refused(served):
-    ask = served()
-    assert ask("/", host=f"localhost:{ask.port}")[0] == 200
-    assert ask("/", host="evil.example")[0] == 400
-
-
-def test_only_this_machine_can_reach_it():
+def test_only_this_machine_can_reach_it(tmp_path):
     with room.bound(0) as at:
         assert at.getsockname()[0] == "127.0.0.1"
-
-
-def test_it_can_only_be_read(served):
-    ask = served()
-    assert [ask("/", method=method)[0] for method in ("POST", "PUT", "DELETE")] == [405] * 3
+        at.listen()
+        with pytest.raises(UsageError, match="Address already in use"):
+            room.bound(at.getsockname()[1])
+    done = CliRunner().invoke(cli, ["serve", str(tmp_path / "none")])
+    assert "cannot list the runs in" in str(done.exception)
 
 
 def test_the_list_shows_what_runs_shows(served, recorded, tmp_path):
@@ -124,23 +120,18 @@ def test_what_is_recorded_has_another_mark_when_a_run_is_added_or_has_ended(serv
     assert len({first, second, mark("/live")}) == 3
 
 
-def test_a_run_is_shown_as_its_report_with_a_way_home(served, recorded):
-    run = recorded("first")
-    status, headers, text = served()("/run/first")
-    assert status == 200
-    way = '<nav aria-label="site"><a href="/">All runs</a></nav>\n<main>\n'
-    assert text == html.of_run(run, build(run)).replace("<main>\n", way, 1)
-    assert "frame-ancestors 'none'" in headers["content-security-policy"]
-
-
-def test_a_page_is_made_once_until_its_run_changes(served, recorded, monkeypatch):
+def test_a_run_is_shown_as_its_report_which_is_made_once_until_the_run_changes(served, recorded, monkeypatch):
     made = []
     monkeypatch.setattr("pipeprof.serve.site.build", lambda run: made.append(run) or build(run))
     run = recorded("first")
     ask = served()
-    ask("/run/first")
-    ask("/run/first")
-    assert len(made) == 1
+    status, headers, text = ask("/run/first")
+    assert (status, ask("/run/first")[2], len(made)) == (200, text, 1)
+    way = '<nav aria-label="site"><a href="/">All runs</a></nav>\n<main>\n'
+    assert text == html.of_run(run, build(run)).replace("<main>\n", way, 1)
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert "pipeprof report" in text
+    assert "pipeprof report" not in ask("/history")[2]  # a page about the same run
     run.manifest.command = ["python", "other.py", "--and", "more"]
     run.save()
     assert "other.py" in ask("/run/first")[2]
@@ -158,33 +149,18 @@ def test_two_ticked_runs_are_compared_the_older_as_the_base(served, recorded):
         assert (status, "tick two runs of the list" in text) == (400, True)
 
 
-def test_the_history_of_the_folder_is_a_page(served, recorded):
+def test_the_history_of_the_folder_and_what_all_runs_lose_are_pages(served, recorded, tmp_path):
     for minute in range(3):
-        recorded(f"run{minute}", minute)
-    status, _, text = served()("/history")
-    assert (status, text.count("<circle")) == (200, 3 * text.count("<svg"))
-
-
-def test_what_all_runs_lose_is_a_page(served, recorded):
-    recorded("first", 1)
-    recorded("second", 2)
-    status, _, text = served()("/fleet")
-    assert (status, "2 runs in " in text) == (200, True)
-
-
-def test_a_copy_of_a_run_counts_once_as_it_does_for_the_verb(served, recorded, tmp_path):
-    shutil.copytree(recorded("first", 1).path, tmp_path / "runs" / "copy")
-    text = served()("/fleet")[2]
-    assert "1 run in " in text
-    assert "1 run is there twice and counted once" in text
-
-
-def test_pages_about_the_same_run_are_told_apart(served, recorded):
-    recorded("only")
+        run = recorded(f"run{minute}", minute)
     ask = served()
-    first, second = ask("/run/only")[2], ask("/history")[2]
-    assert "pipeprof report" in first
-    assert "pipeprof report" not in second
+    status, _, text = ask("/history")
+    assert (status, text.count("<circle")) == (200, 3 * text.count("<svg"))
+    status, _, text = ask("/fleet")
+    assert (status, "3 runs in " in text) == (200, True)
+    shutil.copytree(run.path, tmp_path / "runs" / "copy")
+    text = ask("/fleet")[2]
+    assert "3 runs in " in text
+    assert "1 run is there twice and counted once" in text
 
 
 @pytest.mark.parametrize("path", ["/run/none", "/run/..", "/run/%2e%2e%2foutside", "/run/../../etc/passwd", "/nothing"])
@@ -210,14 +186,20 @@ def test_a_run_that_is_linked_from_outside_is_not_shown(served, recorded, tmp_pa
         assert "foreign" not in ask(page)[2]
 
 
-def test_a_run_that_changed_on_disk_is_an_error_in_words(served, recorded):
+def test_a_run_that_changed_on_disk_is_an_error_in_words(served, recorded, monkeypatch):
     run = recorded("first", 1)
     run.manifest.state = "running"  # nobody records it any more
     run.save()
-    status, _, text = served()("/run/first")
+    ask = served()
+    status, _, text = ask("/run/first")
     assert status == 404
     assert "the recording was cut off" in text
     assert "pipeprof report" in text
+    run = recorded("second", 1)  # removed while its page is made
+    monkeypatch.setattr("pipeprof.serve.site.refuse_changed", lambda run: shutil.rmtree(run.path))
+    status, _, text = ask("/run/second")
+    assert status == 404
+    assert f"No such file or directory: <code>{run.path}/run.json</code>" in text
 
 
 def test_a_recording_that_was_cut_off_is_named_and_not_changed(served, recorded, tmp_path):
@@ -246,14 +228,6 @@ def test_a_run_that_is_recorded_now_is_looked_at_again(served, recording):
     recording.save()
     assert 'data-mark=""' in ask("/live/now")[2]
     assert "pipeprof report" in ask("/run/now")[2]
-
-
-def test_a_run_that_is_removed_while_its_page_is_made_is_an_error_in_words(served, recorded, monkeypatch):
-    run = recorded("first", 1)
-    monkeypatch.setattr("pipeprof.serve.site.refuse_changed", lambda run: shutil.rmtree(run.path))
-    status, _, text = served()("/run/first")
-    assert status == 404
-    assert f"No such file or directory: <code>{run.path}/run.json</code>" in text
 
 
 def test_looks_at_runs_that_are_recorded_are_made_one_at_a_time(recording, a_look, monkeypatch, tmp_path):
@@ -290,24 +264,11 @@ def test_hostile_names_are_text(served, recorded):
     hostile.check_html(OWN.sub("", ask("/run/" + quote("<script>alert(1)</script>"))[2]))
 
 
-def test_a_port_that_is_taken_is_an_error_in_words():
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        with pytest.raises(UsageError, match="Address already in use"):
-            room.bound(other.getsockname()[1])
-
-
 def test_without_the_extra_it_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr("pipeprof.serve.find_spec", lambda name: None if name == "uvicorn" else name)
     with pytest.raises(UsageError, match="needs uvicorn") as error:
         check_installed()
     assert error.value.hint == "pip install 'pipeprof[serve]'"
-
-
-def test_a_folder_that_is_none_is_an_error(tmp_path):
-    done = CliRunner().invoke(cli, ["serve", str(tmp_path / "none")])
-    assert "cannot list the runs in" in str(done.exception)
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
