@@ -18,27 +18,23 @@ def run(make_run):
     return make_run({"step": ranks, **tables}, state="complete").path
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["timeline", "RUN", "--ranks", "0,7"], "the run has no rank 7: it has ranks 0-2, 5"),
-        (["timeline", "RUN", "--ranks", "3-5"], "the run has no ranks 3-4: it has ranks 0-2, 5"),
-        (["timeline", "RUN", "--rep", "3"], "the run has no repetition 3: it has repetition 0"),
-        (["timeline", "RUN", "--steps", "50:60"], "--steps matches no step: the run has steps 0 to 3"),
-        (["memory", "RUN", "--svg", "OUT", "--rank", "7"], "the run has no rank 7: it has ranks 0-2, 5"),
-        (["memory", "RUN", "--svg", "-"], "a chart is not written to standard output"),
-        (["memory", "RUN", "--rank", "0"], "there is no --svg"),
-        (["memory", "RUN", "--blocks", "5"], "--blocks is for --svg and JSON"),
-        (["memory", "RUN", "--skip-steps", "70"], "--skip-steps 70 leaves no training step"),
-        (["stacks", "RUN", "-o", "OUT", "--steps", "50:"], "--steps matches no step: the run has steps 0 to 3"),
-        (["stacks", "RUN", "-o", "OUT", "--by", "scope", "--depth", "3"], "these stacks are by scope"),
-        (["sweep", "--table", "CSV", "--budget", "9"], "--table shows published figures and runs nothing"),
-        (["memory", "RUN", "--svg", "OUT", "-o", "OUT"], "-o and --svg name the same file"),
-        (["top", "RUN", "--listen", "0", "-o", "OUT"], "--listen shows nothing"),
-        (["collect", "--ops", "off", "--schedule", "active=3", "--", "true"], "--ops off has none"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
+@pytest.mark.parametrize(("words", "message"), [
+    (["timeline", "RUN", "--ranks", "0,7"], "the run has no rank 7: it has ranks 0-2, 5"),
+    (["timeline", "RUN", "--ranks", "3-5"], "the run has no ranks 3-4: it has ranks 0-2, 5"),
+    (["timeline", "RUN", "--rep", "3"], "the run has no repetition 3: it has repetition 0"),
+    (["timeline", "RUN", "--steps", "50:60"], "--steps matches no step: the run has steps 0 to 3"),
+    (["memory", "RUN", "--svg", "OUT", "--rank", "7"], "the run has no rank 7: it has ranks 0-2, 5"),
+    (["memory", "RUN", "--svg", "-"], "a chart is not written to standard output"),
+    (["memory", "RUN", "--rank", "0"], "there is no --svg"),
+    (["memory", "RUN", "--blocks", "5"], "--blocks is for --svg and JSON"),
+    (["memory", "RUN", "--skip-steps", "70"], "--skip-steps 70 leaves no training step"),
+    (["stacks", "RUN", "-o", "OUT", "--steps", "50:"], "--steps matches no step: the run has steps 0 to 3"),
+    (["stacks", "RUN", "-o", "OUT", "--by", "scope", "--depth", "3"], "these stacks are by scope"),
+    (["sweep", "--table", "CSV", "--budget", "9"], "--table shows published figures and runs nothing"),
+    (["memory", "RUN", "--svg", "OUT", "-o", "OUT"], "-o and --svg name the same file"),
+    (["top", "RUN", "--listen", "0", "-o", "OUT"], "--listen shows nothing"),
+    (["collect", "--ops", "off", "--schedule", "active=3", "--", "true"], "--ops off has none"),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else "")  # fmt: skip
 def test_it_is_refused_and_nothing_is_written(run, tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
     before = sorted(path.name for path in tmp_path.iterdir())

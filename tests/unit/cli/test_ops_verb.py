@@ -109,64 +109,47 @@ def test_an_empty_table_says_which_filter_matches_nothing(file, words, why):
     assert result.stderr.splitlines() == ([] if why is None else [f"note: {why}"])
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        (["--opr-name", "conv*"], ["4", "2"]),
-        (["--opr-name", "co"], ["4", "2", "8"]),
-        (["--type", "Copy", "--type", "Reshape"], ["8", "6"]),
-        (["--search", "FORWARD"], ["4", "2"]),
-        (["--search", "PE["], ["6"]),
-        (["--search", "o", "--opr-name", "c.*y"], ["8"]),
-        (["--exclude-type", "ConvolutionForward"], ["8", "6"]),
-        (["--exclude-type", "ConvolutionForward", "--exclude-type", "Copy"], ["6"]),
-        (["--exclude-type", "Copy", "--type", "Copy", "--type", "Reshape"], ["6"]),
-        (["--input-dtype", "Int8"], ["4"]),
-        (["--min-time", "1.9e-6"], ["4", "2", "8"]),
-        (["--max-time", "1.5e-6"], ["6"]),
-        (["--min-time", "1e-6", "--max-time", "3e-6", "--opr-name", "c"], ["8"]),
-        (["--order-by", "FLOPS"], ["4", "2", "6"]),
-        (["--order-by", "+flops"], ["2", "4", "6"]),
-        (["--order-by", "Device Self Time"], ["4", "2", "8"]),
-        (["--order-by", "+opr_id"], ["2", "4", "6"]),
-        (["--sort-by", "name"], ["6", "8", "4"]),
-        (["--order-by", "+in_shapes"], ["2", "4", "6"]),
-        (["--order-by", "in_shapes"], ["8", "6", "2"]),
-        (["--order-by", "memory"], ["4", "2", "6"]),
-        (["--top-end-key", "wait", "--type", "ConvolutionForward"], ["2", "4"]),
-        (["--top-end-key", "exec", "-t", "2"], ["4", "2"]),
-        (["--print-only", "host", "-t", "1"], ["2"]),
-        (["--print-only", "summary"], []),
-    ],
-)
+@pytest.mark.parametrize(("words", "found"), [
+    (["--opr-name", "conv*"], ["4", "2"]), (["--opr-name", "co"], ["4", "2", "8"]),
+    (["--type", "Copy", "--type", "Reshape"], ["8", "6"]), (["--search", "FORWARD"], ["4", "2"]),
+    (["--search", "PE["], ["6"]), (["--search", "o", "--opr-name", "c.*y"], ["8"]),
+    (["--exclude-type", "ConvolutionForward"], ["8", "6"]),
+    (["--exclude-type", "ConvolutionForward", "--exclude-type", "Copy"], ["6"]),
+    (["--exclude-type", "Copy", "--type", "Copy", "--type", "Reshape"], ["6"]), (["--input-dtype", "Int8"], ["4"]),
+    (["--min-time", "1.9e-6"], ["4", "2", "8"]), (["--max-time", "1.5e-6"], ["6"]),
+    (["--min-time", "1e-6", "--max-time", "3e-6", "--opr-name", "c"], ["8"]),
+    (["--order-by", "FLOPS"], ["4", "2", "6"]), (["--order-by", "+flops"], ["2", "4", "6"]),
+    (["--order-by", "Device Self Time"], ["4", "2", "8"]), (["--order-by", "+opr_id"], ["2", "4", "6"]),
+    (["--sort-by", "name"], ["6", "8", "4"]), (["--order-by", "+in_shapes"], ["2", "4", "6"]),
+    (["--order-by", "in_shapes"], ["8", "6", "2"]), (["--order-by", "memory"], ["4", "2", "6"]),
+    (["--top-end-key", "wait", "--type", "ConvolutionForward"], ["2", "4"]),
+    (["--top-end-key", "exec", "-t", "2"], ["4", "2"]), (["--print-only", "host", "-t", "1"], ["2"]),
+    (["--print-only", "summary"], []),
+])  # fmt: skip
 def test_filters_and_orders(call, words, found):
     assert ids(call, *words) == found
 
 
-@pytest.mark.parametrize(
-    ("words", "message", "hint"),
-    [
-        (["--group-by", "nme"], "unknown --group-by `nme`", "did you mean `name`"),
-        (["--order-by", "slef_ns"], "unknown column `slef_ns`", "did you mean `self_ns`"),
-        (["--stack-depth", "3"], "--stack-depth is for stacks", "--group-by stack"),
-        (["--top", "3", "--row-limit", "3"], "both say how many rows", "one of them"),
-        (["--dump-only-opr", "--format", "json"], "is a form of text of its own, not json", "leave --dump-only-opr or"),
-        (["--order-by", "nonsense"], "unknown column `nonsense` to order by", "choose from `self_ns`"),
-        (["--order-by", "++time"], r"unknown column `\+\+time`", ""),
-        (["--opr-name", "["], "not a regular expression", ""),
-        (["--aggregate-by", "type"], "", "add --aggregate sum"),
-        (["--group-by", "name", "--aggregate", "sum"], "cannot be combined with", ""),
-        (["--group-by", "name", "--order-by", "bandwidth"], "unknown column `bandwidth`", ""),
-        (["--group-by", "nonsense"], "", "choose from `name`, `shape`"),
-        (["--group-by", "stack 0"], "unknown --group-by `stack 0`", "1 or more frames"),
-        (["--group-by", "stack " + "9" * 5000], "unknown --group-by `stack 999", ""),
-        (["--min-time", "nan"], "--min-time is no number of seconds: `nan`", ""),
-        (["--group-by", "name 3"], "unknown --group-by `name 3`", "only `stack`"),
-        (["--group-by", "scope", "--type", "x"], "have no type", ""),
-        (["--group-by", "name", "--exclude-type", "Copy"], "groups by name have no type", ""),
-        (["--format", "parquet"], "", "give a file"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message", "hint"), [
+    (["--group-by", "nme"], "unknown --group-by `nme`", "did you mean `name`"),
+    (["--order-by", "slef_ns"], "unknown column `slef_ns`", "did you mean `self_ns`"),
+    (["--stack-depth", "3"], "--stack-depth is for stacks", "--group-by stack"),
+    (["--top", "3", "--row-limit", "3"], "both say how many rows", "one of them"),
+    (["--dump-only-opr", "--format", "json"], "is a form of text of its own, not json", "leave --dump-only-opr or"),
+    (["--order-by", "nonsense"], "unknown column `nonsense` to order by", "choose from `self_ns`"),
+    (["--order-by", "++time"], r"unknown column `\+\+time`", ""),
+    (["--opr-name", "["], "not a regular expression", ""), (["--aggregate-by", "type"], "", "add --aggregate sum"),
+    (["--group-by", "name", "--aggregate", "sum"], "cannot be combined with", ""),
+    (["--group-by", "name", "--order-by", "bandwidth"], "unknown column `bandwidth`", ""),
+    (["--group-by", "nonsense"], "", "choose from `name`, `shape`"),
+    (["--group-by", "stack 0"], "unknown --group-by `stack 0`", "1 or more frames"),
+    (["--group-by", "stack " + "9" * 5000], "unknown --group-by `stack 999", ""),
+    (["--min-time", "nan"], "--min-time is no number of seconds: `nan`", ""),
+    (["--group-by", "name 3"], "unknown --group-by `name 3`", "only `stack`"),
+    (["--group-by", "scope", "--type", "x"], "have no type", ""),
+    (["--group-by", "name", "--exclude-type", "Copy"], "groups by name have no type", ""),
+    (["--format", "parquet"], "", "give a file"),
+])  # fmt: skip
 def test_an_option_that_cannot_be_or_does_nothing_is_refused(call, words, message, hint):
     with pytest.raises(UsageError) as refused:
         call(*words)
@@ -358,16 +341,12 @@ def test_operators_without_types_are_told_apart_by_name(call, make_run):
 PYTHON = trace_op("x.py(1): f", 1, 9, cat="python_function"), trace_op("aten::mm", 2, 5)
 
 
-@pytest.mark.parametrize(
-    ("words", "header", "names"),
-    [
-        ([], {}, ["aten::mm"]),
-        ([], {"host_name": "of torch 2.13"}, ["aten::mm", "x.py(1): f"]),
-        (["--python-functions"], {}, ["aten::mm", "x.py(1): f"]),
-        (["--no-python-functions", "--opr-name", "a|x"], {"host_name": "of torch 2.13"}, ["aten::mm"]),
-        (["--group-by", "shape", "--python-functions"], {}, ["aten::mm", "x.py(1): f"]),
-    ],
-)
+@pytest.mark.parametrize(("words", "header", "names"), [
+    ([], {}, ["aten::mm"]), ([], {"host_name": "of torch 2.13"}, ["aten::mm", "x.py(1): f"]),
+    (["--python-functions"], {}, ["aten::mm", "x.py(1): f"]),
+    (["--no-python-functions", "--opr-name", "a|x"], {"host_name": "of torch 2.13"}, ["aten::mm"]),
+    (["--group-by", "shape", "--python-functions"], {}, ["aten::mm", "x.py(1): f"]),
+])  # fmt: skip
 def test_python_functions_count_when_asked_or_as_in_their_torch(tmp_path, words, header, names):
     trace = write_trace(tmp_path / "x.pt.trace.json", PYTHON, **header)
     result = CliRunner().invoke(ops, [str(trace), *words, "--format", "json"], catch_exceptions=False)

@@ -10,20 +10,14 @@ from pipeprof.cli.options import FiniteRange
 from pipeprof.cli.tune import steps_or_all
 
 
-@pytest.mark.parametrize(
-    ("kind", "given", "said"),
-    [
-        (click.IntRange(0), "-1", "-1, expected 0 or more"),
-        (click.IntRange(1, 16), "99", "99, expected 1 to 16"),
-        (click.FloatRange(0, min_open=True), "0", "0.0, expected more than 0"),
-        (FiniteRange(0, 10, min_open=True), "11", "11.0, expected more than 0, up to 10"),
-        (FiniteRange(0.05), "nan", "`nan` is not a number"),
-        (FiniteRange(0.05), "inf", "`inf` is not a number"),
-        (click.IntRange(1), "two", "`two` is not a whole number"),
-        (click.INT, "1.5", "`1.5` is not a whole number"),
-        (click.FLOAT, "many", "`many` is not a number"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "given", "said"), [
+    (click.IntRange(0), "-1", "-1, expected 0 or more"), (click.IntRange(1, 16), "99", "99, expected 1 to 16"),
+    (click.FloatRange(0, min_open=True), "0", "0.0, expected more than 0"),
+    (FiniteRange(0, 10, min_open=True), "11", "11.0, expected more than 0, up to 10"),
+    (FiniteRange(0.05), "nan", "`nan` is not a number"), (FiniteRange(0.05), "inf", "`inf` is not a number"),
+    (click.IntRange(1), "two", "`two` is not a whole number"), (click.INT, "1.5", "`1.5` is not a whole number"),
+    (click.FLOAT, "many", "`many` is not a number"),
+])  # fmt: skip
 def test_a_refused_number_is_said_with_its_bounds(kind, given, said):
     with pytest.raises(click.UsageError) as refused:
         click.Command("v", params=[click.Option(["--n"], type=kind)]).make_context("v", ["--n", given])

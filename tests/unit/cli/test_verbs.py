@@ -135,31 +135,22 @@ def test_what_is_near_nothing_is_answered_with_the_help_and_the_version_is_told(
 NO_COMMAND = "command not found: `no-such-command-at-all`"
 
 
-@pytest.mark.parametrize(
-    ("words", "found", "code"),
-    [
-        (["report", "/no/such/run"], "no such run: `/no/such/run`", 3),
-        (["ops", "/no/such/run"], "no such run", 3),
-        (["compare", "/no/such/run", "/nor/this"], "no such run, baseline or file: `/no/such/run`, `/nor/this`", 3),
-        (["sql", "/no/such/run", "SELECT 1"], "no such run", 3),
-        (["report", "FOLDER"], "is not a pipeprof run", 3),
-        (["ops", "FOLDER"], "is not a pipeprof run", 3),
-        (["collect"], "no command to run", 2),
-        (["collect", "--", "no-such-command-at-all"], NO_COMMAND, 2),
-        (["headspace", "--op", "x", "--", "no-such-command-at-all"], NO_COMMAND, 2),
-        (["headspace", "--", "no-such-command-at-all"], NO_COMMAND, 2),
-        (["collect", "--schedule", "active=x", "--", "true"], "cannot read `active=x` in the schedule", 2),
-        (["collect", "--reps", "0", "--", "true"], "--reps", 2),
-        (["collect", "--redact", "one\ntwo", "--", "true"], "`one\\ntwo` has several lines", 2),
-        (["collect", "--redact", "x*", "--", "true"], "matches the empty text", 2),
-        (["collect", "--redact", "a{9999999999}", "--", "true"], "is not a regular expression", 2),
-        (["nonsense"], "nonsense", 2),
-        (["report"], "RUN", 2),
-        (["report", "--format", "pdf", "x"], "pdf", 2),
-        (["report", "x", "--nonsense"], "nonsense", 2),
-        (["completion", "tcsh"], "tcsh", 2),
-    ],
-)
+@pytest.mark.parametrize(("words", "found", "code"), [
+    (["report", "/no/such/run"], "no such run: `/no/such/run`", 3), (["ops", "/no/such/run"], "no such run", 3),
+    (["compare", "/no/such/run", "/nor/this"], "no such run, baseline or file: `/no/such/run`, `/nor/this`", 3),
+    (["sql", "/no/such/run", "SELECT 1"], "no such run", 3), (["report", "FOLDER"], "is not a pipeprof run", 3),
+    (["ops", "FOLDER"], "is not a pipeprof run", 3), (["collect"], "no command to run", 2),
+    (["collect", "--", "no-such-command-at-all"], NO_COMMAND, 2),
+    (["headspace", "--op", "x", "--", "no-such-command-at-all"], NO_COMMAND, 2),
+    (["headspace", "--", "no-such-command-at-all"], NO_COMMAND, 2),
+    (["collect", "--schedule", "active=x", "--", "true"], "cannot read `active=x` in the schedule", 2),
+    (["collect", "--reps", "0", "--", "true"], "--reps", 2),
+    (["collect", "--redact", "one\ntwo", "--", "true"], "`one\\ntwo` has several lines", 2),
+    (["collect", "--redact", "x*", "--", "true"], "matches the empty text", 2),
+    (["collect", "--redact", "a{9999999999}", "--", "true"], "is not a regular expression", 2),
+    (["nonsense"], "nonsense", 2), (["report"], "RUN", 2), (["report", "--format", "pdf", "x"], "pdf", 2),
+    (["report", "x", "--nonsense"], "nonsense", 2), (["completion", "tcsh"], "tcsh", 2),
+])  # fmt: skip
 def test_an_error_is_one_line_without_a_full_stop_and_a_hint(call, tmp_path, monkeypatch, words, found, code):
     monkeypatch.chdir(tmp_path)
     said = failed(call(*(tmp_path if word == "FOLDER" else word for word in words)), code)
@@ -268,11 +259,9 @@ def test_sql_answers_as_a_table_csv_and_json(call, run):
     assert all(name in call("sql", run.path)[1] for name in ("step_phase", "queue", "op_info"))
 
 
-@pytest.mark.parametrize(
-    ("stdin", "why"),
-    [(None, "it is closed"), (io.TextIOWrapper(io.BytesIO(b"SELECT \xff"), encoding="utf-8"), "it is no UTF-8")],
-    ids=["closed", "bytes"],
-)
+@pytest.mark.parametrize(("stdin", "why"), [
+    (None, "it is closed"), (io.TextIOWrapper(io.BytesIO(b"SELECT \xff"), encoding="utf-8"), "it is no UTF-8"),
+], ids=["closed", "bytes"])  # fmt: skip
 def test_a_stdin_without_text_is_an_error_in_words(run, stdin, why, monkeypatch):
     monkeypatch.setattr(sys, "stdin", stdin)
     with pytest.raises(UsageError, match=f"cannot read stdin: {why}"):
@@ -299,18 +288,13 @@ def test_completion_prints_a_script(call, shell):
     assert "_PIPEPROF_COMPLETE" in out
 
 
-@pytest.mark.parametrize(
-    ("typed", "expected"),
-    [
-        ("pipeprof r", ["plain,report", "plain,runs"]),
-        ("pipeprof runs --format ", ["plain,terminal", "plain,html", "plain,markdown", "plain,json", "plain,csv"]),
-        ("pipeprof timeline ru", ["plain,run0"]),
-        ("pipeprof sql ru", ["plain,run0"]),
-        ("pipeprof memory nosuch", ["file,nosuch"]),
-        ("pipeprof memory --sv", ["plain,--svg"]),
-        ("pipeprof whatif --op 3 -- python tr", ["file,tr"]),
-    ],
-)
+@pytest.mark.parametrize(("typed", "expected"), [
+    ("pipeprof r", ["plain,report", "plain,runs"]),
+    ("pipeprof runs --format ", ["plain,terminal", "plain,html", "plain,markdown", "plain,json", "plain,csv"]),
+    ("pipeprof timeline ru", ["plain,run0"]), ("pipeprof sql ru", ["plain,run0"]),
+    ("pipeprof memory nosuch", ["file,nosuch"]), ("pipeprof memory --sv", ["plain,--svg"]),
+    ("pipeprof whatif --op 3 -- python tr", ["file,tr"]),
+])  # fmt: skip
 def test_the_shell_completes_verbs_options_and_runs(call, run, monkeypatch, typed, expected):
     monkeypatch.chdir(run.path.parent)
     monkeypatch.setenv("_PIPEPROF_COMPLETE", "bash_complete")

@@ -196,23 +196,18 @@ def test_a_forked_child_leaves_the_run_to_its_parent_and_steps_may_come_from_ano
     assert sorted(spans("run", "step")) == [f"ProfilerStep#{number}" for number in range(4)]
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"activities": ["tpu"]}, "unknown activity `tpu`"),
-        ({"activities": []}, "no activity is left"),
-        ({"queue_interval_ms": 0}, "expected 1 to 60000"),
-        ({"sample_rate": -1}, "-1, expected a number of operators"),
-        ({"sample_rate": 0.5}, "0.5, expected a number of operators"),
-        ({"queue_interval_ms": 10**9}, "expected 1 to 60000"),
-        ({"queue_interval_ms": "100"}, "'100', expected 1 to 60000"),
-        ({"queue_interval_ms": 1.5}, "1.5, expected 1 to 60000"),
-        ({"on_trace_ready": "traces"}, "on_trace_ready is not a function"),
-        ({"schedule": 3}, "schedule is not a function"),
-        ({"force": True, "add": True}, "force replaces a run, add adds to it"),
-        ({"formats": ["chrome_timeline.jsn"]}, "unknown format `chrome_timeline.jsn`"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "words"), [
+    ({"activities": ["tpu"]}, "unknown activity `tpu`"), ({"activities": []}, "no activity is left"),
+    ({"queue_interval_ms": 0}, "expected 1 to 60000"), ({"sample_rate": -1}, "-1, expected a number of operators"),
+    ({"sample_rate": 0.5}, "0.5, expected a number of operators"),
+    ({"queue_interval_ms": 10**9}, "expected 1 to 60000"),
+    ({"queue_interval_ms": "100"}, "'100', expected 1 to 60000"),
+    ({"queue_interval_ms": 1.5}, "1.5, expected 1 to 60000"),
+    ({"on_trace_ready": "traces"}, "on_trace_ready is not a function"),
+    ({"schedule": 3}, "schedule is not a function"),
+    ({"force": True, "add": True}, "force replaces a run, add adds to it"),
+    ({"formats": ["chrome_timeline.jsn"]}, "unknown format `chrome_timeline.jsn`"),
+])  # fmt: skip
 def test_impossible_settings_are_refused(settings, words):
     with pytest.raises(UsageError, match=words):
         pipeprof.profile(**settings)
@@ -263,13 +258,10 @@ def test_without_an_activity_its_tables_are_off(folder):
     assert load("single").manifest.options["activities"] == ["host"]
 
 
-@pytest.mark.parametrize(
-    ("ending", "words"),
-    [
-        ("os.kill(os.getpid(), 9)", "the process was killed; what had been written was recovered"),
-        ("sys.exit(0)", "the program ended inside the profiled block"),
-    ],
-)
+@pytest.mark.parametrize(("ending", "words"), [
+    ("os.kill(os.getpid(), 9)", "the process was killed; what had been written was recovered"),
+    ("sys.exit(0)", "the program ended inside the profiled block"),
+])  # fmt: skip
 def test_a_program_that_ends_inside_the_block_leaves_a_partial_run(folder, ending, words):
     text = f"import os, sys, pipeprof\np = pipeprof.profile(out='run')\np.start()\np.step()\n{ending}\n"
     subprocess.run([sys.executable, "-c", text], env=dict(os.environ), check=False)  # not what C code set

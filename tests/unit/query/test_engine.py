@@ -68,17 +68,12 @@ def test_a_view_without_rows_has_the_columns_of_its_own_query(run):
             assert one.view(name).num_rows == other.view(name).num_rows == 0
 
 
-@pytest.mark.parametrize(
-    ("params", "problem"),
-    [
-        ({}, "missing parameter of query `step/slowest`: `$top`"),
-        ({"top": 1, "skip": 2}, "unknown parameter of query `step/slowest`: `$skip`"),
-        ({"top": "1"}, "`$top` of query `step/slowest` must be bigint, found '1'"),
-        ({"top": 1.5}, "must be bigint"),
-        ({"top": True}, "must be bigint"),
-        ({"top": None}, "must be bigint"),
-    ],
-)
+@pytest.mark.parametrize(("params", "problem"), [
+    ({}, "missing parameter of query `step/slowest`: `$top`"),
+    ({"top": 1, "skip": 2}, "unknown parameter of query `step/slowest`: `$skip`"),
+    ({"top": "1"}, "`$top` of query `step/slowest` must be bigint, found '1'"), ({"top": 1.5}, "must be bigint"),
+    ({"top": True}, "must be bigint"), ({"top": None}, "must be bigint"),
+])  # fmt: skip
 def test_parameters_must_be_those_of_the_header(engine, params, problem):
     with pytest.raises(QueryError) as caught:
         engine.ask("step/slowest", **params)
@@ -89,56 +84,27 @@ def test_parameters_must_be_those_of_the_header(engine, params, problem):
     assert caught.value.hint == "it takes no parameters"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SELECT count(*) AS n FROM step",
-        "WITH a AS (SELECT 1 AS n) SELECT n FROM a;",
-        "FROM step",
-        "VALUES (1)",
-        "EXPLAIN SELECT * FROM step",
-        "EXPLAIN ANALYZE SELECT * FROM step",
-        "explain (format json) SELECT * FROM step",
-        "/* why */ EXPLAIN -- so\n SELECT * FROM step",
-        "DESCRIBE step",
-        "DESCRIBE SELECT * FROM step",
-        "SHOW TABLES",
-        "SUMMARIZE step",
-        "SELECT * FROM step_phase",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "SELECT count(*) AS n FROM step", "WITH a AS (SELECT 1 AS n) SELECT n FROM a;", "FROM step", "VALUES (1)",
+    "EXPLAIN SELECT * FROM step", "EXPLAIN ANALYZE SELECT * FROM step", "explain (format json) SELECT * FROM step",
+    "/* why */ EXPLAIN -- so\n SELECT * FROM step", "DESCRIBE step", "DESCRIBE SELECT * FROM step", "SHOW TABLES",
+    "SUMMARIZE step", "SELECT * FROM step_phase",
+])  # fmt: skip
 def test_what_only_reads_is_let_through(engine, text):
     assert engine.sql(text).num_rows > 0
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "COPY (SELECT 1) TO '{}/out.csv'",
-        "COPY step TO '{}/out.parquet' (FORMAT parquet)",
-        "EXPLAIN ANALYZE COPY (SELECT 1) TO '{}/out.csv'",
-        "/**/EXPLAIN/**/ANALYZE COPY (SELECT 1) TO '{}/out.csv'",
-        "explain (analyze) copy (SELECT 1) TO '{}/out.csv'",
-        "EXPLAIN ANALYZE /* SELECT */ COPY (SELECT 1) TO '{}/out.csv'",
-        "EXPORT DATABASE '{}/out'",
-        "ATTACH '{}/other.db'",
-        "INSTALL httpfs",
-        "LOAD httpfs",
-        "SET threads = 1",
-        "RESET enable_external_access",
-        "PRAGMA version",
-        "CALL pragma_version()",
-        "CREATE TABLE t AS SELECT 1",
-        "CREATE OR REPLACE VIEW step AS SELECT 1",
-        "DROP VIEW step",
-        "INSERT INTO step SELECT * FROM step",
-        "UPDATE step SET step = 1",
-        "DELETE FROM step",
-        "BEGIN",
-        "PREPARE p AS SELECT 1",
-        "PIVOT step ON kind USING count(*)",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "COPY (SELECT 1) TO '{}/out.csv'", "COPY step TO '{}/out.parquet' (FORMAT parquet)",
+    "EXPLAIN ANALYZE COPY (SELECT 1) TO '{}/out.csv'", "/**/EXPLAIN/**/ANALYZE COPY (SELECT 1) TO '{}/out.csv'",
+    "explain (analyze) copy (SELECT 1) TO '{}/out.csv'",
+    "EXPLAIN ANALYZE /* SELECT */ COPY (SELECT 1) TO '{}/out.csv'", "EXPORT DATABASE '{}/out'",
+    "ATTACH '{}/other.db'", "INSTALL httpfs", "LOAD httpfs", "SET threads = 1", "RESET enable_external_access",
+    "PRAGMA version", "CALL pragma_version()", "CREATE TABLE t AS SELECT 1",
+    "CREATE OR REPLACE VIEW step AS SELECT 1", "DROP VIEW step", "INSERT INTO step SELECT * FROM step",
+    "UPDATE step SET step = 1", "DELETE FROM step", "BEGIN", "PREPARE p AS SELECT 1",
+    "PIVOT step ON kind USING count(*)",
+])  # fmt: skip
 def test_what_could_change_something_is_refused(engine, run, text):
     before = sorted(run.path.rglob("*"))
     with pytest.raises(QueryError):
@@ -306,16 +272,12 @@ def test_ctrl_c_is_no_error_of_the_sql(engine, monkeypatch):
         engine.sql("SELECT 1 AS one")
 
 
-@pytest.mark.parametrize(
-    ("files", "steps", "settings", "kind"),
-    [
-        (16, 1, {"MEMORY_BYTES": 0, "MEMORY_VALUES": 1 << 24}, "BASE TABLE"),
-        (15, 1, {"MEMORY_BYTES": 0, "MEMORY_VALUES": 1 << 24}, "VIEW"),
-        (16, 1, {"MEMORY_BYTES": 0, "MEMORY_VALUES": 31}, "VIEW"),
-        (1, 8, {"FEW_VALUES": 1 << 21}, "BASE TABLE"),
-        (1, 8, {"FEW_VALUES": 31}, "VIEW"),
-    ],
-)
+@pytest.mark.parametrize(("files", "steps", "settings", "kind"), [
+    (16, 1, {"MEMORY_BYTES": 0, "MEMORY_VALUES": 1 << 24}, "BASE TABLE"),
+    (15, 1, {"MEMORY_BYTES": 0, "MEMORY_VALUES": 1 << 24}, "VIEW"),
+    (16, 1, {"MEMORY_BYTES": 0, "MEMORY_VALUES": 31}, "VIEW"), (1, 8, {"FEW_VALUES": 1 << 21}, "BASE TABLE"),
+    (1, 8, {"FEW_VALUES": 31}, "VIEW"),
+])  # fmt: skip
 def test_files_are_read_once_if_memory_holds_them(make_run, monkeypatch, files, steps, settings, kind):
     for name, value in settings.items():
         monkeypatch.setattr(f"pipeprof.query.tables.{name}", value)

@@ -61,33 +61,25 @@ def test_a_query_may_take_nothing_and_a_view_has_no_order(tmp_path):
 READS = "-- Reads: step_phase, step?"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "problem"),
-    [
-        (READS + "\n", "", 14, "found no `Reads`"),
-        (READS, "-- Reads: step phase", 6, "found `step phase`"),
-        (READS, "-- Reads:", 6, "expected table names"),
-        (READS, "-- Reads: step, step?", 6, "`step` is listed twice"),
-        ("-- Takes:", "-- Takes: all", 7, "alone on its line"),
-        ("--   $skip_steps ", "--   skip_steps ", 8, "expected `$name  type"),
-        ("$skip_steps  bigint ", "$skip_steps  int ", 8, "found `int`"),
-        ("--   $skip_steps ", "-- $skip_steps ", 8, "indented by 2"),
-        ("--   $share ", "--   $skip_steps ", 7, "`skip_steps` is listed twice"),
-        ("-- Gives, one row per (rep, phase), in that order:", "-- Gives:", 11, "expected `Gives, one"),
-        ("(rep, phase)", "(rep, rank)", 11, "`rank` tells the rows apart"),
-        ("--   phase     varchar  data", "--   phase varchar data", 13, "two spaces apart"),
-        ("--   phase  ", "--   Phase  ", 13, "snake_case"),
-        ("--   total_ns  ", "--   rep  ", 11, "`rep` is listed twice"),
-        ("SELECT", "-- Gives: x\nSELECT", 16, "second `Gives`"),
-        ("SELECT", "-- A note.\nSELECT", 16, "indented by 2"),
-        ("SELECT rep, phase, total_ns FROM step_phase\n", "", 15, "expected a SELECT"),
-        (GOOD, "", 1, ""),
-        (GOOD, "SELECT 1 AS a\n", 1, ""),
-        (GOOD, "\n-- Title.\nSELECT 1 AS a\n", 1, ""),
-        (GOOD, f"-- T.\n{GIVES}-- Reads: step\nSELECT rep FROM step\n", 4, "out of order"),
-        (GOOD, f"-- Reads: step\n{GIVES}SELECT rep FROM step\n", 1, "expected a title"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "line", "problem"), [
+    (READS + "\n", "", 14, "found no `Reads`"), (READS, "-- Reads: step phase", 6, "found `step phase`"),
+    (READS, "-- Reads:", 6, "expected table names"), (READS, "-- Reads: step, step?", 6, "`step` is listed twice"),
+    ("-- Takes:", "-- Takes: all", 7, "alone on its line"),
+    ("--   $skip_steps ", "--   skip_steps ", 8, "expected `$name  type"),
+    ("$skip_steps  bigint ", "$skip_steps  int ", 8, "found `int`"),
+    ("--   $skip_steps ", "-- $skip_steps ", 8, "indented by 2"),
+    ("--   $share ", "--   $skip_steps ", 7, "`skip_steps` is listed twice"),
+    ("-- Gives, one row per (rep, phase), in that order:", "-- Gives:", 11, "expected `Gives, one"),
+    ("(rep, phase)", "(rep, rank)", 11, "`rank` tells the rows apart"),
+    ("--   phase     varchar  data", "--   phase varchar data", 13, "two spaces apart"),
+    ("--   phase  ", "--   Phase  ", 13, "snake_case"),
+    ("--   total_ns  ", "--   rep  ", 11, "`rep` is listed twice"),
+    ("SELECT", "-- Gives: x\nSELECT", 16, "second `Gives`"), ("SELECT", "-- A note.\nSELECT", 16, "indented by 2"),
+    ("SELECT rep, phase, total_ns FROM step_phase\n", "", 15, "expected a SELECT"), (GOOD, "", 1, ""),
+    (GOOD, "SELECT 1 AS a\n", 1, ""), (GOOD, "\n-- Title.\nSELECT 1 AS a\n", 1, ""),
+    (GOOD, f"-- T.\n{GIVES}-- Reads: step\nSELECT rep FROM step\n", 4, "out of order"),
+    (GOOD, f"-- Reads: step\n{GIVES}SELECT rep FROM step\n", 1, "expected a title"),
+])  # fmt: skip
 def test_a_malformed_header_names_file_and_line(tmp_path, old, new, line, problem):
     assert old in GOOD
     with pytest.raises(QueryError) as caught:

@@ -148,19 +148,12 @@ def test_names_of_stages_are_unique():
     assert names(two)["b", 0] == "1: BatchOp"
 
 
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [
-        (["python", "-u", "/x/train.py", "--lr", "1"], "train"),
-        (["python", "-m", "pkg.fit"], "pkg.fit"),
-        (["bash", "run.sh"], "run"),
-        (["/bin/sh", "-eo", "pipefail", "/x/run.sh", "a"], "run"),
-        (["zsh", "launch", "b.txt"], "launch"),
-        (["bash", "-c", "exec ./anything | tee log"], "bash"),
-        (["./run.sh", "a"], "run"),
-        ([], "run"),
-    ],
-)
+@pytest.mark.parametrize(("command", "name"), [
+    (["python", "-u", "/x/train.py", "--lr", "1"], "train"), (["python", "-m", "pkg.fit"], "pkg.fit"),
+    (["bash", "run.sh"], "run"), (["/bin/sh", "-eo", "pipefail", "/x/run.sh", "a"], "run"),
+    (["zsh", "launch", "b.txt"], "launch"), (["bash", "-c", "exec ./anything | tee log"], "bash"),
+    (["./run.sh", "a"], "run"), ([], "run"),
+])  # fmt: skip
 def test_a_workload_is_named_for_its_script(command, name):
     manifest = Manifest(run_id="x", started_at="", pipeprof_version="0", command=command)
     assert workload_of(manifest) == name

@@ -132,14 +132,11 @@ def test_times_as_order_stay_as_they_are_when_a_job_is_appended(root):
     assert [rep.order for rep in loaded(root).reps.values()] == times
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"fingerprint": FINGERPRINT | {"mindspore": "2.11.0"}}, "mindspore differ"),
-        ({"facts": {"op MatMul": "MatMul 64x784, 784x100", "pipeline train": "map > batch"}}, "784x100"),
-        ({}, "holds repetition 0 of `run` already"),
-    ],
-)
+@pytest.mark.parametrize(("change", "named"), [
+    ({"fingerprint": FINGERPRINT | {"mindspore": "2.11.0"}}, "mindspore differ"),
+    ({"facts": {"op MatMul": "MatMul 64x784, 784x100", "pipeline train": "map > batch"}}, "784x100"),
+    ({}, "holds repetition 0 of `run` already"),
+])  # fmt: skip
 def test_what_is_not_the_same_workload_in_another_job_cannot_be_appended(root, change, named):
     save(root)
     before = only_folder(root).joinpath("measures.parquet").read_bytes()
@@ -216,15 +213,12 @@ def test_names_that_are_no_folder_name_everywhere_are_refused(root, name):
     assert not root.exists() or not list(root.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("measures", "named"),
-    [
-        (made(fingerprint={}), "says nothing about its machine"),
-        (made(values={"step_time_median": {0: float("nan"), 1: 1.0, 2: 1.0}}), "repetition 0 is nan"),
-        (made(values={"step_time_median": {0: 1.0, 1: 1.0}}), "repetition 2 of `run` has no values"),
-        (made(reps=0, values={}), "holds no repetitions"),
-    ],
-)
+@pytest.mark.parametrize(("measures", "named"), [
+    (made(fingerprint={}), "says nothing about its machine"),
+    (made(values={"step_time_median": {0: float("nan"), 1: 1.0, 2: 1.0}}), "repetition 0 is nan"),
+    (made(values={"step_time_median": {0: 1.0, 1: 1.0}}), "repetition 2 of `run` has no values"),
+    (made(reps=0, values={}), "holds no repetitions"),
+])  # fmt: skip
 def test_measures_that_cannot_be_a_baseline_are_refused(root, measures, named):
     with pytest.raises(MeasureError, match=named):
         save(root, measures)

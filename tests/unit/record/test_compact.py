@@ -167,17 +167,13 @@ def has_lost_a_file(run):
     run.files("step")[0].unlink()
 
 
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        (is_of_state("partial"), "is partial: only complete runs are compacted"),
-        (is_of_state("failed"), "is failed: only complete runs are compacted"),
-        (lambda run: run.spool.mkdir(), "still has its spool"),
-        (lambda run: flip(run.path / "step/rep=0/rank=10/part-00000.parquet", 10), "=10/.*: it was changed after"),
-        (has_lost_a_file, "rows, 9 were written"),
-        (None, "No space left on device"),
-    ],
-)
+@pytest.mark.parametrize(("change", "why"), [
+    (is_of_state("partial"), "is partial: only complete runs are compacted"),
+    (is_of_state("failed"), "is failed: only complete runs are compacted"),
+    (lambda run: run.spool.mkdir(), "still has its spool"),
+    (lambda run: flip(run.path / "step/rep=0/rank=10/part-00000.parquet", 10), "=10/.*: it was changed after"),
+    (has_lost_a_file, "rows, 9 were written"), (None, "No space left on device"),
+])  # fmt: skip
 def test_a_run_that_cannot_be_compacted_stays_as_it_is(run, monkeypatch, change, why):
     def full(*_args, **_how):
         raise OSError(28, "No space left on device")

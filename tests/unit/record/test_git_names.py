@@ -33,16 +33,11 @@ def test_names_of_one_commit_are_known_with_what_leads_on_from_them(made):
 
 
 @pytest.mark.parametrize("rest", ["", "~0", "^{commit}", "@{0}"])
-@pytest.mark.parametrize(
-    ("shadow", "name", "hint"),
-    [
-        ("refs/tags/main", "main", "refs/heads/main"),
-        ("refs/tags/heads/main", "heads/main", "refs/heads/main"),
-        ("refs/tags/origin/main", "origin/main", "refs/remotes/origin/main"),
-        ("refs/heads/origin/main", "origin/main", "refs/remotes/origin/main"),
-        ("refs/main", "main", "refs/heads/main"),
-    ],
-)
+@pytest.mark.parametrize(("shadow", "name", "hint"), [
+    ("refs/tags/main", "main", "refs/heads/main"), ("refs/tags/heads/main", "heads/main", "refs/heads/main"),
+    ("refs/tags/origin/main", "origin/main", "refs/remotes/origin/main"),
+    ("refs/heads/origin/main", "origin/main", "refs/remotes/origin/main"), ("refs/main", "main", "refs/heads/main"),
+])  # fmt: skip
 def test_a_name_that_something_of_the_change_shadows_is_refused(made, shadow, name, hint, rest):
     made.git("update-ref", shadow, made.change)
     with pytest.raises(UsageError, match=f"^`{name}` is ambiguous: it is .*{shadow}") as raised:

@@ -9,16 +9,10 @@ import pytest
 from pipeprof.record.text import is_utf8, printable, printable_all, reachable, shortened
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain", "plain"),
-        ("größer", "größer"),
-        (os.fsdecode(b"run\xff"), "run\\xff"),
-        (os.fsdecode("grün".encode("latin-1")), "gr\\xfcn"),
-        ("half \ud800", "half \\ud800"),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown"), [
+    ("plain", "plain"), ("größer", "größer"), (os.fsdecode(b"run\xff"), "run\\xff"),
+    (os.fsdecode("grün".encode("latin-1")), "gr\\xfcn"), ("half \ud800", "half \\ud800"),
+])  # fmt: skip
 def test_what_is_no_text_is_shown_with_escapes(text, shown):
     assert printable(text) == shown
     assert printable(shown) == shown
