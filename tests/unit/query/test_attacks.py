@@ -42,6 +42,7 @@ WRAPPERS = [
     "EXPLAIN ANALYZE {0}",
     "EXPLAIN (ANALYZE, FORMAT json) {0}",
     "explain/**/analyze WITH a AS ({0}) SELECT 1",
+    "/**/explain (analyze) /* SELECT */ {0}",
     "-- harmless\nEXPLAIN ANALYZE WITH a AS ({0}) SELECT 1",
     "DESCRIBE WITH a AS ({0}) FROM a",
     "SUMMARIZE WITH a AS ({0}) FROM a",
@@ -75,6 +76,9 @@ OTHERS = [
     "VACUUM",
     "ANALYZE",
     "BEGIN",
+    "SET threads = 1",
+    "PIVOT step ON kind USING count(*)",
+    "PREPARE q AS SELECT 1",
     "PREPARE p AS COPY (SELECT 1) TO '{run}/run.json'",
     "EXECUTE p",
     "USE memory.main",
@@ -129,9 +133,16 @@ ATTACKS = PRODUCT + OTHERS
 READS = [
     "SELECT count(*) FROM step",
     "WITH a AS (SELECT * FROM step) SELECT median(end_ns - start_ns) FROM a",
+    "WITH a AS (SELECT 1 AS n) SELECT n FROM a;",
+    "FROM step",
+    "VALUES (1)",
+    "EXPLAIN SELECT * FROM step",
     "EXPLAIN ANALYZE SELECT * FROM step",
+    "explain (format json) SELECT * FROM step",
+    "/* why */ EXPLAIN -- so\n SELECT * FROM step",
     "SUMMARIZE step",
     "DESCRIBE step",
+    "DESCRIBE SELECT * FROM step",
     "SHOW TABLES",
     "FROM step_phase",
     "FROM step ANTI JOIN step AS other USING (step)",
@@ -181,11 +192,8 @@ def answer(engine, text):
         return f"refused: {error}"
 
 
-def test_there_are_enough_of_them():
-    assert len(set(ATTACKS)) >= 150
-
-
 def test_no_attack_passes(engine, run):
+    assert len(set(ATTACKS)) >= 150
     before = everything(run)
     answers = {attack: answer(engine, aimed(attack, run)) for attack in ATTACKS}
     assert [attack for attack, text in answers.items() if not text.startswith("refused: ") or BESIDE in text] == []
@@ -209,7 +217,7 @@ def test_past_the_check_no_file_can_be_opened(run, attacks):
 
 @every(READS)
 def test_reading_is_possible(text, engine):
-    assert engine.sql(text).num_rows >= 0
+    assert (engine.sql(text).num_rows > 0) is ("ANTI JOIN" not in text)
 
 
 def test_sql_that_is_no_text_is_refused(make_run):

@@ -84,42 +84,9 @@ def test_parameters_must_be_those_of_the_header(engine, params, problem):
     assert caught.value.hint == "it takes no parameters"
 
 
-@pytest.mark.parametrize("text", [
-    "SELECT count(*) AS n FROM step", "WITH a AS (SELECT 1 AS n) SELECT n FROM a;", "FROM step", "VALUES (1)",
-    "EXPLAIN SELECT * FROM step", "EXPLAIN ANALYZE SELECT * FROM step", "explain (format json) SELECT * FROM step",
-    "/* why */ EXPLAIN -- so\n SELECT * FROM step", "DESCRIBE step", "DESCRIBE SELECT * FROM step", "SHOW TABLES",
-    "SUMMARIZE step", "SELECT * FROM step_phase",
-])  # fmt: skip
-def test_what_only_reads_is_let_through(engine, text):
-    assert engine.sql(text).num_rows > 0
-
-
-@pytest.mark.parametrize("text", [
-    "COPY (SELECT 1) TO '{}/out.csv'", "COPY step TO '{}/out.parquet' (FORMAT parquet)",
-    "EXPLAIN ANALYZE COPY (SELECT 1) TO '{}/out.csv'", "/**/EXPLAIN/**/ANALYZE COPY (SELECT 1) TO '{}/out.csv'",
-    "explain (analyze) copy (SELECT 1) TO '{}/out.csv'",
-    "EXPLAIN ANALYZE /* SELECT */ COPY (SELECT 1) TO '{}/out.csv'", "EXPORT DATABASE '{}/out'",
-    "ATTACH '{}/other.db'", "INSTALL httpfs", "LOAD httpfs", "SET threads = 1", "RESET enable_external_access",
-    "PRAGMA version", "CALL pragma_version()", "CREATE TABLE t AS SELECT 1",
-    "CREATE OR REPLACE VIEW step AS SELECT 1", "DROP VIEW step", "INSERT INTO step SELECT * FROM step",
-    "UPDATE step SET step = 1", "DELETE FROM step", "BEGIN", "PREPARE p AS SELECT 1",
-    "PIVOT step ON kind USING count(*)",
-])  # fmt: skip
-def test_what_could_change_something_is_refused(engine, run, text):
-    before = sorted(run.path.rglob("*"))
-    with pytest.raises(QueryError):
-        engine.sql(text.format(run.path))
-    assert sorted(run.path.rglob("*")) == before
-    assert engine.rows("step/summary")
-
-
 @pytest.mark.parametrize(
     ("text", "said", "hint"),
     [
-        *((f"SELECT * FROM {place}", "", "") for place in (
-            "read_csv('/etc/passwd')", "read_text('/etc/passwd')", "'/etc/passwd'", "glob('/etc/*')",
-            "read_csv('https://example.com/a.csv')", "sqlite_scan('/etc/passwd', 't')",
-        )),
         ("SELECT * FROM read_text('BESIDE')", "found the table function read_text", ""),
         ("SELECT * FROM read_text('RUN/../beside.txt')", "found the table function read_text", ""),
         ("SELECT * FROM secret", "secret", ""),  # a variable of our own program
