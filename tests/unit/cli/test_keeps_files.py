@@ -10,15 +10,11 @@ from pipeprof.errors import UsageError
 from pipeprof.record.run import Rep
 
 WRITERS = (
-    ["report", "run", "--format", "html", "-o", "out"],
-    ["ops", "run", "-o", "out"],
-    ["ops", "run", "--format", "parquet", "-o", "out"],
-    ["memory", "run", "-o", "out"],
-    ["memory", "run", "--svg", "out"],
-    ["timeline", "run", "-o", "out"],
-    ["stacks", "run", "-o", "out", "--by", "scope"],
-    ["compare", "run", "other", "-o", "out"],
-)
+    ["report", "run", "--format", "html", "-o", "out"], ["ops", "run", "-o", "out"],
+    ["ops", "run", "--format", "parquet", "-o", "out"], ["memory", "run", "-o", "out"],
+    ["memory", "run", "--svg", "out"], ["timeline", "run", "-o", "out"],
+    ["stacks", "run", "-o", "out", "--by", "scope"], ["compare", "run", "other", "-o", "out"],
+)  # fmt: skip
 REPORTS = [
     [*verb, "--format", form]
     for verb in (["runs"], ["status", "run"], ["verify", "run"], ["memory", "run"], ["compare", "run", "other"])
