@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -37,8 +38,36 @@ class Outcome:
 
 
 def evaluate(text, known):
-    """The text with the few expressions that the action uses put in; KeyError for any other."""
-    return EXPRESSION.sub(lambda found: known[found[1]], text)
+    """The text with the few expressions that the action and the workflows use put in; KeyError for any other."""
+    return EXPRESSION.sub(lambda found: known[found[1]], str(text))
+
+
+def executable(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def load_tool(name):
+    """A file of tools/ as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run_script(text, env, cwd, files):
+    """Exit code, log and {name: text} of a script as the runner starts it; `files` are {name: where it says things}."""
+    assert "${{" not in text, "an expression in a script is how code gets in"
+    for path in files.values():
+        path.touch()
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", text], check=False, cwd=cwd, timeout=600,
+        env=env | {name: str(path) for name, path in files.items()}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL)  # fmt: skip
+    log = done.stdout.decode("utf-8", "replace")
+    return done.returncode, log, {name: path.read_text(encoding="utf-8") for name, path in files.items()}
 
 
 def read_outputs(text):
@@ -95,9 +124,7 @@ class Runner:
         self.cache = folder.parent / "cache"  # of all jobs: to put the script of charts together takes longest
         for each in (self.bin, self.temp, self.work):
             each.mkdir()
-        fake = self.bin / "pipeprof"
-        fake.write_text(SHEBANG + FAKE.read_text(encoding="utf-8"), encoding="utf-8")
-        fake.chmod(0o755)
+        executable(self.bin / "pipeprof", SHEBANG + FAKE.read_text(encoding="utf-8"))
         self.plan = {}
         self.event = {"pull_request": {"number": 7, "base": {"sha": "b" * 40}, "head": {"sha": "a" * 40}}}
         self.secrets = {}
@@ -137,19 +164,11 @@ class Runner:
 
     def _step(self, step, known, number, outcome):
         assert step["shell"] == "bash"
-        assert "${{" not in step["run"], "an expression in a script is how code gets in"
-        script = self.temp / f"step{number}.sh"
-        script.write_text(step["run"], encoding="utf-8")
-        files = {name: self.temp / f"{name.lower()}{number}" for name in FILES}
-        for path in files.values():
-            path.touch()
-        env = {"PATH": f"{self.bin}:{os.environ['PATH']}", "HOME": str(self.folder), "XDG_CACHE_HOME": str(self.cache), "LANG": "C.UTF-8",
-               "GITHUB_ACTIONS": "true", "GITHUB_EVENT_PATH": str(self.folder / "event.json"),
-               "GITHUB_WORKSPACE": str(self.work), "RUNNER_TEMP": str(self.temp), **self.secrets}  # fmt: skip
-        env |= {name: str(path) for name, path in files.items()}
+        env = {"PATH": f"{self.bin}:{os.environ['PATH']}", "HOME": str(self.folder), "LANG": "C.UTF-8",
+               "XDG_CACHE_HOME": str(self.cache), "GITHUB_ACTIONS": "true",
+               "GITHUB_EVENT_PATH": str(self.folder / "event.json"), "GITHUB_WORKSPACE": str(self.work), "RUNNER_TEMP": str(self.temp), **self.secrets}  # fmt: skip
         env |= {name: evaluate(value, known) for name, value in step.get("env", {}).items()}
-        done = subprocess.run(
-            ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)], env=env, cwd=self.work, check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=120)  # fmt: skip
-        outcome.log += done.stdout.decode("utf-8", "replace")
-        return done.returncode, {name: path.read_text(encoding="utf-8") for name, path in files.items()}
+        files = {name: self.temp / f"{name.lower()}{number}" for name in FILES}
+        code, log, said = run_script(step["run"], env, self.work, files)
+        outcome.log += log
+        return code, said

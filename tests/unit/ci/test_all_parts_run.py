@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from action_steps import ROOT
+from action_steps import ROOT, executable
 from copies import copy_file
 
 # Stands for make and for python: notes how it was called, and fails where a word of FAILING is among its words.
@@ -22,12 +22,6 @@ LINT = "lint, types, floors, site"
 
 # What `.ci/run` starts besides: its tests have no other program, and so whatever the machine has makes no difference.
 PROGRAMS = ("bash", "cat", "cut", "dirname", "grep", "head", "mktemp", "rm", "sh", "sleep", "tee")
-
-
-def executable(path, text=NOTES):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    path.chmod(0o755)
 
 
 @pytest.fixture
@@ -47,9 +41,9 @@ def noted(tmp_path):
 @pytest.fixture
 def ci(tmp_path, noted):
     """`ci(failing)`: `.ci/run` with stand-ins for make, a browser and debootstrap; how it ended, and the targets that it asked for."""
-    executable(tmp_path / "bin" / "make")
+    executable(tmp_path / "bin" / "make", NOTES)
     for name in ("chromium", "debootstrap"):
-        executable(tmp_path / "bin" / name)
+        executable(tmp_path / "bin" / name, NOTES)
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in PROGRAMS:
@@ -141,7 +135,7 @@ def test_ci_does_not_go_on_without_an_environment(ci, tmp_path):
 def make(tmp_path, noted):
     """`make(target, failing)`: the real Makefile in an environment whose python is a stand-in."""
     venv = tmp_path / "venv"
-    executable(venv / "bin" / "python")
+    executable(venv / "bin" / "python", NOTES)
     (venv / ".test-installed").touch()
 
     def run(target, failing="", *words):

@@ -1,14 +1,13 @@
 """What is compiled for a wheel: one file for all Pythons, or nothing, with a line that says why."""
 
-import importlib.util
 import sys
 import sysconfig
 import types
 from pathlib import Path
 
 import pytest
+from action_steps import load_tool
 
-ROOT = Path(__file__).parents[3]
 CONTENT = b"\x7fELF GLIBC_2.4 GLIBC_2.17 GLIBC_2.2.5"
 
 
@@ -19,9 +18,7 @@ def tool(monkeypatch):
     monkeypatch.setitem(sys.modules, name, types.SimpleNamespace(BuildHookInterface=object))
     for parent in ("hatchling", "hatchling.builders", "hatchling.builders.hooks", "hatchling.builders.hooks.plugin"):
         monkeypatch.setitem(sys.modules, parent, types.ModuleType(parent))
-    spec = importlib.util.spec_from_file_location("compile_hooks", ROOT / "tools" / "compile_hooks.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_tool("compile_hooks")
     monkeypatch.delenv("PIPEPROF_NO_COMPILED", raising=False)
     return module
 

@@ -7,7 +7,7 @@ import sys
 import xml.etree.ElementTree as ET
 
 import pytest
-from action_steps import ROOT, Runner, action
+from action_steps import ROOT, Runner, action, executable
 from comparisons import EXIT, HEADLINE, comparison, edit, hostile, metric, setting, trust
 from hostile import check_html
 
@@ -22,12 +22,6 @@ def runner(tmp_path):
     made = Runner(tmp_path)
     executable(made.bin / "git", "#!/bin/sh\nexit 0\n")
     return made
-
-
-def executable(path, text):
-    path.write_text(text, encoding="utf-8")
-    path.chmod(0o755)
-    return str(path)
 
 
 def says(content, **other):
@@ -309,7 +303,7 @@ def noting(runner, note):
 if [ "$1" = -I ]; then exec {shlex.quote(sys.executable)} "$@"; fi
 {note} >> "{runner.folder}/pip"
 """
-    return executable(runner.bin / "some python", text)
+    return str(executable(runner.bin / "some python", text))
 
 
 @pytest.mark.parametrize(("install", "what"), [
@@ -337,7 +331,7 @@ def test_locked_installs_nothing_but_files_with_hashes(runner):
 
 def test_failed_install_stops_the_job(runner):
     python = executable(runner.bin / "python-broken", "#!/bin/bash\nexit 9\n")
-    assert runner.run(install="action", python=python).exit_code == 9
+    assert runner.run(install="action", python=str(python)).exit_code == 9
     assert runner.calls() == []
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from action_steps import FAKE, ROOT
+from action_steps import FAKE, ROOT, executable
 from comparisons import HEADLINE, comparison, edit, hostile, metric, setting, trust
 from fake_github import BOT, HEAD, REPOSITORY, packed
 from shebang import SHEBANG
@@ -19,9 +19,7 @@ MARK = "<!-- pipeprof-gate:demo -->"
 @pytest.fixture
 def comment(github, tmp_path):
     """`comment(content)` runs ci/comment.py on an artifact with that comparison; gives (exit code, log)."""
-    fake = tmp_path / "pipeprof"
-    fake.write_text(SHEBANG + FAKE.read_text(encoding="utf-8"), encoding="utf-8")
-    fake.chmod(0o755)
+    executable(tmp_path / "pipeprof", SHEBANG + FAKE.read_text(encoding="utf-8"))
 
     def run(content=None, run=None, **files):
         if content is not None:

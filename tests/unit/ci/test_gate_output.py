@@ -7,7 +7,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from action_steps import ROOT
+from action_steps import ROOT, executable
 
 
 @pytest.fixture
@@ -48,9 +48,8 @@ def test_a_line_that_is_being_passed_on_is_out_before_the_log_is_closed(gate, mo
 
 
 def test_the_log_has_the_guards_and_what_they_stand_around_on_one_stream(gate, monkeypatch, tmp_path, capfd):
-    program = tmp_path / "pipeprof"
-    program.write_text("#!/bin/sh\nprintf '::error::out\\n'\nprintf '::error::\\303\\251\\377' >&2\n")
-    program.chmod(0o755)
+    said = "#!/bin/sh\nprintf '::error::out\\n'\nprintf '::error::\\303\\251\\377' >&2\n"
+    program = executable(tmp_path / "pipeprof", said)
     monkeypatch.setattr(gate, "program", lambda: str(program))
 
     code, tail = gate.run(["any"], None)

@@ -1,6 +1,5 @@
 """Our own workloads: what records them, what the workflow compares, and the stored baselines agree with each other."""
 
-import importlib.util
 import json
 import os
 import shlex
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from action_steps import ROOT
+from action_steps import ROOT, executable, load_tool
 from copies import copy_file
 
 from pipeprof.record.baseline import load_whole
@@ -47,10 +46,7 @@ def test_work(benchmark):
 
 @pytest.fixture(scope="module")
 def recorder():
-    spec = importlib.util.spec_from_file_location("record_baselines", ROOT / "tools" / "record_baselines.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_tool("record_baselines")
 
 
 def stored():
@@ -103,10 +99,8 @@ def test_a_job_that_has_no_baseline_to_compare_with_is_red(tmp_path, monkeypatch
     assert "There has to be a baseline" in step["name"]
     assert not any("always()" in str(one.get("if")) for one in later)
     programs = tmp_path / "bin"
-    programs.mkdir()
     for name, text in (("pipeprof", "amd-2c"), ("jq", "amd-2c"), ("python", "")):
-        programs.joinpath(name).write_text(f"#!/bin/sh\necho {text}\n")
-        programs.joinpath(name).chmod(0o755)
+        executable(programs / name, f"#!/bin/sh\necho {text}\n")
     monkeypatch.chdir(tmp_path)
     benchmark = "bench.py" if workload == "import" else ""
     for name, value in (("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}"), ("WORKLOAD", workload),

@@ -2,7 +2,6 @@
 
 import ast
 import importlib.metadata
-import importlib.util
 import os
 import re
 import subprocess
@@ -10,7 +9,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from action_steps import ROOT
+from action_steps import ROOT, executable, load_tool
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -28,9 +27,7 @@ GB = 1e9
 @pytest.fixture
 def preflight(monkeypatch, tmp_path):
     """The script, on a machine whose disks are of `tmp_path` alone and have room."""
-    spec = importlib.util.spec_from_file_location("preflight", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_tool("preflight")
     monkeypatch.setenv("PIP_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(module.tempfile, "gettempdir", lambda: str(tmp_path))
     return module
@@ -135,9 +132,7 @@ def test_all_that_is_missing_is_said_at_once_and_the_exit_code_is_1(preflight, m
 @pytest.mark.parametrize("target", ["demo", "test-together", "lint"])
 def test_make_installs_nothing_where_something_is_missing(tmp_path, target):
     """A Python that is too old stands before all: it notes how it is called."""
-    python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\necho "$*" >> {tmp_path}/calls\nexit 1\n', encoding="utf-8")
-    python.chmod(0o755)
+    python = executable(tmp_path / "python", f'#!/bin/sh\necho "$*" >> {tmp_path}/calls\nexit 1\n')
     done = make(target, f"PYTHON={python}", f"VENV={tmp_path}/venv")
     assert done.returncode == 2
     calls = (tmp_path / "calls").read_text(encoding="utf-8").splitlines()

@@ -1,21 +1,15 @@
 """What must not become more is counted, and a limit is only lowered."""
 
-import importlib.util
 import json
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[3]
+from action_steps import load_tool
 
 
 @pytest.fixture
 def tool():
     """tools/ratchet.py"""
-    spec = importlib.util.spec_from_file_location("ratchet", ROOT / "tools" / "ratchet.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_tool("ratchet")
 
 
 def test_subscripts_by_a_text_are_counted(tool):

@@ -1,13 +1,12 @@
 """What keeps a folder of files from being a release, and what the release workflow may do."""
 
-import importlib.util
 import io
 import tarfile
 import zipfile
 
 import pytest
 import yaml
-from action_steps import ROOT
+from action_steps import ROOT, load_tool
 
 METADATA = """Metadata-Version: 2.4
 Version: 1.2.3
@@ -32,9 +31,7 @@ WHEEL = (
 @pytest.fixture
 def check(tmp_path, monkeypatch, capsys):
     """A small release; called with what is done to it, gives the exit code and the error lines."""
-    spec = importlib.util.spec_from_file_location("check_release", ROOT / "tools" / "check_release.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_tool("check_release")
     monkeypatch.setattr(module, "ROOT", tmp_path / "tree")
     for name, text in TREE.items():
         path = tmp_path / "tree" / name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -12,13 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
-from action_steps import ROOT, action, read_annotations, read_outputs
+from action_steps import ROOT, action, evaluate, executable, read_annotations, read_outputs, run_script
 from git_repository import FIXED, GitRepository
 from once import keep_bundle
 
 WORKFLOWS = ROOT / "examples" / "github"
 TESTS = ROOT / "tests"
-EXPRESSION = re.compile(r"\$\{\{\s*([\w.-]+)\s*\}\}")
 FILES = ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_ENV", "GITHUB_PATH")
 WANTED = "needs.gate.outputs.confirm == 'wanted'"
 OF_A_FORK = "github.event.pull_request.head.repo.full_name != github.repository"
@@ -45,36 +43,32 @@ class Job:
         return (next(iter(self.artifacts.values())) / "comment.md").read_text(encoding="utf-8")
 
 
+def training(begin="", **times):
+    """The file of a training whose steps take so long."""
+    return {"train.py": begin + TRAINING.format(**({"compute": 10.0, "decode": 10.0} | times))}
+
+
 class Forge:
     """A repository on a host of workflows, and its runners."""
 
     def __init__(self, folder):
         self.folder, self.runs, self.env, self.is_fork = folder, 0, {}, False
         self.origin = GitRepository(folder / "origin")
-        self.main = self.origin.commit(
-            {"train.py": TRAINING.format(compute=10.0, decode=10.0), "requirements.txt": ""}, "first"
-        )
+        self.main = self.origin.commit(training() | {"requirements.txt": ""}, "first")
         self.bin = folder / "bin"
-        self.bin.mkdir()
         keep_bundle(folder / ".cache")
         self._program("pipeprof", f'exec "{sys.executable}" "{TESTS / "unit/ci/shim_pipeprof.py"}" "$@"')
-        real = f'case "$*" in *"-m pip"*) exit 0 ;; esac\nexec "{sys.executable}" "$@"'
-        self._program("python", real)
-        self._program(
-            "python3", f'case "$*" in "-m venv"*) mkdir -p "${{!#}}/bin"; cp "{self.bin}/python" "${{!#}}/bin/" ;; esac'
-        )
+        self._program("python", f'case "$*" in *"-m pip"*) exit 0 ;; esac\nexec "{sys.executable}" "$@"')
+        venv = f'case "$*" in "-m venv"*) mkdir -p "${{!#}}/bin"; cp "{self.bin}/python" "${{!#}}/bin/" ;; esac'
+        self._program("python3", venv)
 
     def _program(self, name, text):
-        path = self.bin / name
-        path.write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
-        path.chmod(0o755)
+        executable(self.bin / name, f"#!/bin/bash\n{text}\n")
 
     def change(self, **times):
         """A pull request's head with other times; main stays."""
         self.origin.git("checkout", "--quiet", "-B", "change", "main")
-        head = self.origin.commit(
-            {"train.py": "# a comment\n" + TRAINING.format(**({"compute": 10.0, "decode": 10.0} | times))}
-        )
+        head = self.origin.commit(training("# a comment\n", **times))
         self.origin.git("checkout", "--quiet", "main")
         return head
 
@@ -85,8 +79,7 @@ class Forge:
 
     def merge(self, message, **times):
         """A change of main."""
-        files = {"train.py": TRAINING.format(**({"compute": 10.0, "decode": 10.0} | times))}
-        self.main = self.origin.commit(files, message)
+        self.main = self.origin.commit(training(**times), message)
 
     def push(self, workflow):
         """The job of a push to main, or one that was started by hand."""
@@ -182,27 +175,15 @@ class Forge:
         return ok, outputs
 
     def _bash(self, text, env, path, job, name):
-        assert "${{" not in text, "an expression in a script is how code gets in"
-        files = {each: self.temp / f"{each.lower()}-{self.runs}-{name}" for each in FILES}
-        for each in files.values():
-            each.touch()
         whole = {
             "PATH": ":".join([*path, os.environ["PATH"]]), "HOME": str(self.folder), "LANG": "C.UTF-8",
             "GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": "some-one/training", "GITHUB_RUN_ATTEMPT": "1",
             "GITHUB_EVENT_PATH": str(self.folder / "event.json"), "RUNNER_TEMP": str(self.temp),
             "SHIM_TESTS": str(TESTS), "PYTHONPATH": f"{ROOT}:{TESTS}", **FIXED, **env,
         }  # fmt: skip
-        whole |= {each: str(place) for each, place in files.items()}
-        done = subprocess.run(
-            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", text], env=whole, cwd=self.work, check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=600,
-        )  # fmt: skip
-        job.log += done.stdout.decode("utf-8", "replace")
-        job.summary += files["GITHUB_STEP_SUMMARY"].read_text(encoding="utf-8")
-        path[:0] = files["GITHUB_PATH"].read_text(encoding="utf-8").split()
-        return done.returncode == 0, read_outputs(files["GITHUB_OUTPUT"].read_text(encoding="utf-8"))
-
-
-def evaluate(value, known):
-    """A value with the few expressions that the workflows use put in; KeyError for any other."""
-    return EXPRESSION.sub(lambda found: known[found[1]], str(value))
+        files = {each: self.temp / f"{each.lower()}-{self.runs}-{name}" for each in FILES}
+        code, log, said = run_script(text, whole, self.work, files)
+        job.log += log
+        job.summary += said["GITHUB_STEP_SUMMARY"]
+        path[:0] = said["GITHUB_PATH"].split()
+        return code == 0, read_outputs(said["GITHUB_OUTPUT"])
