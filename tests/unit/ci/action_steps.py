@@ -166,7 +166,8 @@ class Runner:
         assert step["shell"] == "bash"
         env = {"PATH": f"{self.bin}:{os.environ['PATH']}", "HOME": str(self.folder), "LANG": "C.UTF-8",
                "XDG_CACHE_HOME": str(self.cache), "GITHUB_ACTIONS": "true",
-               "GITHUB_EVENT_PATH": str(self.folder / "event.json"), "GITHUB_WORKSPACE": str(self.work), "RUNNER_TEMP": str(self.temp), **self.secrets}  # fmt: skip
+               "GITHUB_EVENT_PATH": str(self.folder / "event.json"), "GITHUB_WORKSPACE": str(self.work),
+               "RUNNER_TEMP": str(self.temp), **self.secrets}  # fmt: skip
         env |= {name: evaluate(value, known) for name, value in step.get("env", {}).items()}
         files = {name: self.temp / f"{name.lower()}{number}" for name in FILES}
         code, log, said = run_script(step["run"], env, self.work, files)

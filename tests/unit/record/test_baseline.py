@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -52,15 +53,6 @@ def test_what_is_saved_comes_back_and_can_be_reviewed(root):
     assert next(iter(raw_of(root))) == "schema_version"
     save(root, given, drop=["op/*"])
     assert msgspec.json.encode(given) == before
-
-
-def test_how_fast_the_machine_was_comes_back_beside_jobs_of_which_it_is_not_known(root):
-    second = made("j2", first=11e6)
-    second.reps = {rep: Repetition(order=rep, job="j2", calibration_ns=200_000) for rep in range(3)}
-    save(root, append=True)
-    save(root, second, append=True)
-    found = [(rep.job, rep.calibration_ns) for rep in loaded(root).reps.values()]
-    assert found == [("j1", None)] * 3 + [("j2", 200_000)] * 3
 
 
 def test_a_baseline_says_which_runs_it_holds_and_their_digests_and_one_of_before_is_read(root):
@@ -112,24 +104,20 @@ def test_a_machine_class_is_the_machine_not_its_versions_or_name(root):
     assert len(baseline.names(str(root), "demo")) == 2
 
 
-def test_jobs_are_appended_one_after_the_other(root):
+def test_jobs_are_appended_one_after_the_other_with_their_times_as_order_and_how_fast_the_machine_was(root):
     save(root, made("j0"))
     for number in range(1, 8):
         save(root, made(f"j{number}", first=10e6 + number, fingerprint=FINGERPRINT | {"host": f"h{number}"}), append=True)
+    late, time = made("late", first=20e6), 1_795_255_395_172_729_866
+    late.reps = {rep: Repetition(order=time + rep, job="late", calibration_ns=200_000) for rep in range(3)}
+    save(root, late, append=True)
     found = loaded(root)
-    assert found.jobs == {f"j{number}" for number in range(8)}
-    assert [found.reps[rep].job for rep in sorted(found.reps)] == [f"j{rep // 3}" for rep in range(24)]
-    assert [found.reps[rep].order for rep in sorted(found.reps)] == list(range(24))
+    assert found.jobs == {*(f"j{number}" for number in range(8)), "late"}
+    reps = [found.reps[rep] for rep in sorted(found.reps)]
+    assert [rep.job for rep in reps] == [f"j{rep // 3}" for rep in range(24)] + ["late"] * 3
+    assert [rep.order for rep in reps] == [*range(24), *range(time, time + 3)]
+    assert [rep.calibration_ns for rep in reps] == [None] * 24 + [200_000] * 3
     assert found.values["step_time_median"][23] == 10e6 + 7 + 2e5
-
-
-def test_times_as_order_stay_as_they_are_when_a_job_is_appended(root):
-    times = [1_795_255_395_172_729_866, 1_795_255_995_172_729_866]
-    for job, order in zip("ab", times, strict=True):
-        measures = made(job, reps=1, first=order / 1e12)
-        measures.reps[0].order = order
-        save(root, measures, append=True)
-    assert [rep.order for rep in loaded(root).reps.values()] == times
 
 
 @pytest.mark.parametrize(("change", "named"), [
@@ -170,12 +158,18 @@ def test_a_damaged_file_is_named(root, name, fault):
     assert baseline.load(again.where).reps.keys() == made().reps.keys()
 
 
-def test_line_ends_that_git_changed_are_no_damage(root):
+def test_line_ends_that_git_changed_are_no_damage_but_another_name_is(root, tmp_path):
     save(root)
     for name in ("facts.json", "summary.md", "baseline.json"):
         path = only_folder(root) / name
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     assert loaded(root).facts == made().facts
+    machine = only_folder(root).name
+    shutil.copytree(root / "demo", root / "other")
+    with pytest.raises(DamagedBaselineError, match="it holds the baseline `demo/"):
+        baseline.load_named(str(root), "other", machine)
+    shutil.copytree(root / "demo" / machine, tmp_path / "copy")
+    assert baseline.load(str(tmp_path / "copy")).workload == "demo"
 
 
 def test_a_newer_version_is_refused_and_never_replaced(root):
@@ -190,16 +184,6 @@ def test_a_newer_version_is_refused_and_never_replaced(root):
     assert "pipeprof baseline drop" in caught.value.hint
     baseline.remove(str(root), "demo")
     assert not save(root).replaced
-
-
-def test_a_baseline_under_another_name_is_damaged_but_a_copy_can_be_loaded(root, tmp_path):
-    save(root)
-    machine = only_folder(root).name
-    shutil.copytree(root / "demo", root / "other")
-    with pytest.raises(DamagedBaselineError, match="it holds the baseline `demo/"):
-        baseline.load_named(str(root), "other", machine)
-    shutil.copytree(root / "demo" / machine, tmp_path / "copy")
-    assert baseline.load(str(tmp_path / "copy")).workload == "demo"
 
 
 @pytest.mark.parametrize(
@@ -238,33 +222,29 @@ def test_what_the_user_chose_wrongly_is_named(root, tmp_path):
     assert [path.name for path in root.iterdir()] == ["demo"]
 
 
-def test_a_large_part_is_refused_by_name_and_can_be_left_out(root):
+def test_a_large_part_is_refused_by_name_and_can_be_left_out_and_many_facts_are_packed(root):
     many = made(reps=40)
-    many.values |= {f"op/layer-{at}": {rep: 1.1**rep * (at + 7) ** 0.5 for rep in range(40)} for at in range(600)}
+    grown = {at: {rep: 1.1**rep * (at + 7) ** 0.5 for rep in range(40)} for at in range(600)}
+    many.values |= {f"op/Default/layer-{at}": values for at, values in grown.items()}
+    many.facts |= {f"op Default/network/backbone/layer{at}/Conv2D-op{at}": f"Conv2D {at}x64" for at in range(3000)}
     with pytest.raises(MeasureError, match=r"`measures\.parquet` of the baseline would be .* metrics are `op/\*`, 40"):
         save(root, many)
     saved = save(root, many, drop=["op/*"])
     assert saved.document.dropped == ["op/*"]
     assert "- left out: op/\\*" in (only_folder(root) / "summary.md").read_text()
-    assert list(loaded(root).values) == ["count/MatMul", "peak_memory", "step_time_median"]
+    assert "facts.json.zst" in saved.document.files
+    assert all(part.bytes < MOST_BYTES for part in saved.document.files.values())
+    found = loaded(root)
+    assert (list(found.values), found.facts) == (["count/MatMul", "peak_memory", "step_time_median"], many.facts)
 
 
 def test_what_is_dropped_of_every_job_is_no_difference_between_them_and_a_job_counts_once(root):
     drop = ["op *", "op/*", "peak_memory"]
-    save(root, made("j0"), drop=drop)
-    save(root, made("j1", first=11e6), append=True, drop=drop)
-    found = loaded(root)
-    assert (found.jobs, list(found.facts)) == ({"j0", "j1"}, ["pipeline train"])
+    for job in ("j0", "j1"):
+        save(root, made(job, first=11e6), drop=drop, append=True)
+    assert (loaded(root).jobs, list(loaded(root).facts)) == ({"j0", "j1"}, ["pipeline train"])
     with pytest.raises(RunError, match="holds repetition 0 of `run` already"):
         save(root, made("j1", first=11e6), append=True, drop=drop)
-
-
-def test_many_facts_are_packed_and_come_back(root):
-    facts = {f"op Default/network/backbone/layer{at}/Conv2D-op{at}": f"Conv2D {at}x64" for at in range(3000)}
-    saved = save(root, made(facts=facts))
-    assert "facts.json.zst" in saved.document.files
-    assert all(part.bytes < MOST_BYTES for part in saved.document.files.values())
-    assert loaded(root).facts == facts
 
 
 def test_a_primary_metric_does_not_vanish_unseen(root):
@@ -341,32 +321,20 @@ def test_a_reader_whose_every_look_meets_a_writer_finds_a_baseline(root, monkeyp
 
 
 def test_concurrent_writers_lose_no_job_and_readers_see_whole_ones(root):
-    where = save(root, made("start", first=1e6)).where
-    problems, done = [], threading.Event()
-
-    def write(number):
-        try:
-            save(root, made(f"j{number}", first=2e6 + number), append=True)
-        except Exception as error:  # noqa: BLE001 - shown by the assertion
-            problems.append(error)
+    where, done = save(root, made("start", first=1e6)).where, threading.Event()
 
     def read():
         while not done.is_set():
-            try:
-                assert len(baseline.load(where).reps) % 3 == 0
-            except Exception as error:  # noqa: BLE001
-                problems.append(error)
-                return
+            assert len(baseline.load(where).reps) % 3 == 0
 
-    reader = threading.Thread(target=read)
-    writers = [threading.Thread(target=write, args=(number,)) for number in range(8)]
-    for thread in [reader, *writers]:
-        thread.start()
-    for thread in writers:
-        thread.join()
-    done.set()
-    reader.join()
-    assert problems == []
+    with ThreadPoolExecutor(9) as pool:
+        reader = pool.submit(read)
+        jobs = [made(f"j{number}", first=2e6 + number) for number in range(8)]
+        try:
+            list(pool.map(lambda measures: save(root, measures, append=True), jobs))
+        finally:
+            done.set()
+        reader.result()
     assert len(baseline.load(where).jobs) == 9
     assert len(baseline.read_history(str(root), "demo", Path(where).name)) == 9
 
@@ -432,5 +400,4 @@ def test_the_latest_jobs_are_kept_with_their_values_and_digests(jobs, days, left
 def test_days_say_nothing_where_no_time_is_known_and_nothing_is_left_of_nothing():
     places = Measures(label="x", reps={rep: Repetition(order=rep, job=f"j{rep}") for rep in range(3)})
     assert baseline.without_old(places, None, 1) == (places, 0)
-    empty = Measures(label="x")
-    assert baseline.without_old(empty, 1, 1) == (empty, 0)
+    assert baseline.without_old(Measures(label="x"), 1, 1) == (Measures(label="x"), 0)

@@ -1,6 +1,6 @@
 """Baselines in object storage: against a real local S3 server, with the pointer written last."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from baseline_made import made, save
@@ -69,7 +69,7 @@ def test_a_pointer_without_its_files_is_damaged(url, system, name):
         baseline.load_named(url, "demo", machine)
 
 
-def test_a_writer_that_dies_before_the_pointer_changes_nothing(url, monkeypatch):
+def test_a_writer_that_dies_before_the_pointer_changes_nothing(url, system, monkeypatch):
     machine = save(url).document.machine
     put = place.ObjectPlace.put
 
@@ -78,11 +78,15 @@ def test_a_writer_that_dies_before_the_pointer_changes_nothing(url, monkeypatch)
             raise RunError("killed")
         put(self, path, data)
 
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, pytest.raises(RunError, match="killed"):
         patch.setattr(place.ObjectPlace, "put", dying)
-        with pytest.raises(RunError, match="killed"):
-            save(url, made(first=99e6))
+        save(url, made(first=99e6))
     assert baseline.load_named(url, "demo", machine).values == made().values
+    save(url, made(first=99e6))
+    assert sum("/measures-" in name for name in listed(system, url)) == 2
+    monkeypatch.setattr(objects, "KEPT", -objects.KEPT)  # a day later
+    save(url, made(first=98e6))
+    assert sum("/measures-" in name for name in listed(system, url)) == 1
 
 
 def test_a_reader_that_holds_the_old_pointer_still_finds_its_files(url, monkeypatch):
@@ -101,58 +105,32 @@ def test_a_reader_that_holds_the_old_pointer_still_finds_its_files(url, monkeypa
 
 def test_concurrent_writers_leave_one_whole_baseline_and_every_entry(url):
     machine = save(url).document.machine
-    problems = []
-
-    def write(number):
-        try:
-            save(url, made(f"j{number}", first=2e6 + number))
-        except Exception as error:  # noqa: BLE001 - shown by the assertion
-            problems.append(error)
-
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert problems == []
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda number: save(url, made(f"j{number}", first=2e6 + number)), range(6)))
     assert len(baseline.load_named(url, "demo", machine).reps) == 3
     assert len(baseline.read_history(url, "demo", machine)) == 7
 
 
-def test_files_no_pointer_names_are_removed_a_day_later(url, system, monkeypatch):
-    save(url)
-    save(url, made(first=99e6))
-    assert sum("/measures-" in name for name in listed(system, url)) == 2
-    monkeypatch.setattr(objects, "KEPT", -objects.KEPT)
-    save(url, made(first=98e6))
-    assert sum("/measures-" in name for name in listed(system, url)) == 1
-
-
-def test_a_bucket_that_is_not_there_is_named_without_the_secret(server):
+def test_what_cannot_be_opened_is_named_without_the_secret_and_is_no_empty_list(server):
     missing = f"s3://key:secret@nobucket/x?endpoint_override=http://{server.address}&region=us-east-1"
     with pytest.raises(RunError, match="nobucket") as caught:
         save(missing)
     assert "secret" not in caught.value.message
     with pytest.raises(RunError, match="there is no such bucket: `nobucket`"):
         baseline.names(missing)
+    for root in ("ftp://x/y", "nosuch://x"):
+        with pytest.raises(UsageError, match="cannot open"):
+            baseline.names(root)
 
-
-def test_a_url_of_a_local_folder_is_that_folder(tmp_path):
-    saved = save(f"file://{tmp_path}")
-    assert baseline.load(saved.where) == baseline.load(f"file://{saved.where}")
-    assert (tmp_path / "demo").is_dir()
-
-
-@pytest.mark.parametrize("root", ["ftp://x/y", "nosuch://x"])
-def test_a_url_nobody_knows_is_refused(root):
-    with pytest.raises(UsageError, match="cannot open"):
-        baseline.names(root)
-
-
-def test_a_server_that_does_not_answer_is_an_error_not_an_empty_list():
     class Refusing:
         def get_file_info(self, _):
             raise OSError("Connection refused")
 
     with pytest.raises(RunError, match="Connection refused"):
         place.ObjectPlace(Refusing(), "bucket", "s3://bucket").names()
+
+
+def test_a_url_of_a_local_folder_is_that_folder(tmp_path):
+    saved = save(f"file://{tmp_path}")
+    assert baseline.load(saved.where) == baseline.load(f"file://{saved.where}")
+    assert (tmp_path / "demo").is_dir()

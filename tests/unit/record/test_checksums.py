@@ -126,21 +126,18 @@ def test_a_run_without_checksums_is_opened_and_a_further_repetition_gives_it_non
     assert old.manifest.parts is None
 
 
-def test_a_further_repetition_keeps_what_was_noted_of_the_others(run):
-    flip(run.path / STEP, 10)
-    store.write(run, "step", 2, 0, steps(3))
-    checksums.seal(run, [2])
-    assert codes(run) == [(STEP, "content")]
-    assert len(run.manifest.parts) == 4
-
-
-def test_tables_that_are_made_again_are_sealed_again(run):
+def test_what_is_made_again_is_sealed_again_and_a_further_repetition_keeps_what_was_noted_of_others(run):
     store.write(run, "step", 0, 0, steps(70))
     run.files("stage")[0].unlink()
     checksums.seal(run, [0])
     assert codes(run) == []
+    flip(run.path / STEP, 10)
+    store.write(run, "step", 2, 0, steps(3))
+    checksums.seal(run, [2])
+    assert codes(run) == [(STEP, "content")]
+    assert len(run.manifest.parts) == 3
     checksums.forget(run, [0])
-    assert list(run.manifest.parts) == ["step/rep=1/rank=0/part-00000.parquet"]
+    assert list(run.manifest.parts) == [f"step/rep={rep}/rank=0/part-00000.parquet" for rep in (1, 2)]
 
 
 @pytest.mark.parametrize("name", ["../../../etc/passwd", "/etc/passwd", "step/rep=0/rank=0/../../../run.json"])

@@ -4,6 +4,7 @@ import os
 import random
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -21,17 +22,15 @@ def claims(objects, tmp_path):
     return [path.name for path in (tmp_path / "RUN").iterdir() if path.name.startswith(CLAIM)]
 
 
-def test_a_claim_is_there_while_it_is_held_and_gone_afterwards(objects, tmp_path):
+def never(_seconds):
+    raise InterruptedError
+
+
+def test_a_claim_is_there_while_it_is_held_and_writers_of_the_same_do_not_wait_for_each_other(objects, tmp_path):
     with claimed(objects, "one"):
         (name,) = claims(objects, tmp_path)
         assert name.endswith("-one")
     assert claims(objects, tmp_path) == []
-
-
-def test_writers_of_the_same_do_not_wait_for_each_other(objects):
-    def never(_seconds):
-        raise AssertionError
-
     with claimed(objects, "one", never), claimed(objects, "one", never):
         pass
 
@@ -60,20 +59,14 @@ def test_no_two_writers_hold_it_at_once(objects, monkeypatch, seed):
             with lock:
                 inside.remove(subject)
 
-    threads = [threading.Thread(target=write, args=(f"w{number}",)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(write, [f"w{number}" for number in range(6)]))
     assert most == [1] * 6
 
 
 def test_the_claim_of_a_writer_that_was_killed_is_removed(objects, tmp_path):
     objects.put(f"{CLAIM}{'0' * 16}-other", b"x")
     dead = tmp_path / "RUN" / f"{CLAIM}{'0' * 16}-other"
-
-    def never(_seconds):
-        raise InterruptedError
 
     for age, is_gone in ((50, False), (70, True)):
         old = time.time() - age

@@ -137,15 +137,19 @@ def test_the_manifest_is_written_last(folder, url, server):
     assert all(MANIFEST in path for path in written[first:])
 
 
-def test_a_report_needs_few_requests_and_a_second_one_hardly_any(whole, url, server):
+def test_a_report_needs_few_requests_and_names_the_url(whole, url, server, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     push(load(whole), url)
     counts = []
     for _ in range(2):
         before = len(server.requests())
-        said("report", url)
+        text = said("report", url, "--full")
         counts.append(len(server.requests()) - before)
     assert counts == [2 + 2 * len(load(whole).manifest.parts), 2]
     assert 2 + 2 * len(TABLES) <= MOST_REQUESTS  # a compact run has one file for each table
+    assert url in "".join(text.split())
+    assert "-o RUN-changed" in " ".join(text.replace("\\", "").split())
+    assert str(tmp_path / "cache") not in text.replace("\n", "")
 
 
 @pytest.mark.parametrize("verb", ["report", "ops", "memory", "verify"])
@@ -179,15 +183,6 @@ def test_tables_at_the_url_are_asked_and_measured_as_those_of_the_folder(folder,
     for base, new in ((nothing, url), (url, nothing)):
         with pytest.raises(RunError, match=r"/NONE"):
             pipeprof.compare(base, new)
-
-
-def test_the_commands_of_a_report_name_the_url_and_write_into_no_cache(whole, url, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    push(load(whole), url)
-    text = said("report", url, "--full")
-    assert url in "".join(text.split())
-    assert "-o RUN-changed" in " ".join(text.replace("\\", "").split())
-    assert str(tmp_path / "cache") not in text.replace("\n", "")
 
 
 def test_another_run_is_replaced_with_force_and_its_rest_goes_a_day_later(folder, url, system, bucket, monkeypatch):
@@ -260,12 +255,12 @@ def test_a_replacement_that_was_cut_off_leaves_the_old_run_whole(folder, url):
     assert load(fetch(url)).manifest.job is None
 
 
-@pytest.mark.parametrize("state", ["partial", "failed", "running"])
-def test_only_complete_runs_are_pushed(folder, url, system, bucket, state):
+def test_only_complete_runs_are_pushed(folder, url, system, bucket):
     run = load(folder)
-    run.manifest.state = state
-    with pytest.raises(RunError, match="not a complete run"):
-        push(run, url)
+    for state in ("partial", "failed", "running"):
+        run.manifest.state = state
+        with pytest.raises(RunError, match="not a complete run"):
+            push(run, url)
     assert stored(system, bucket) == {}
 
 
@@ -289,11 +284,10 @@ def test_a_file_that_is_not_as_it_was_written_is_not_pushed(folder, url, local, 
 def test_many_ask_for_a_run_at_once(folder, url):
     push(load(folder), url)
     with ThreadPoolExecutor(4) as pool:
-        copies = list(pool.map(fetch, [url] * 8))
-    assert len(set(copies)) == 1
-    assert files_of(copies[0]) == files_of(folder)
-    assert load(copies[0]).name == url
-    assert len(list(copies[0].parents[1].iterdir())) == 1
+        (copy,) = set(pool.map(fetch, [url] * 8))
+    assert files_of(copy) == files_of(folder)
+    assert load(copy).name == url
+    assert len(list(copy.parents[1].iterdir())) == 1
 
 
 @pytest.mark.parametrize("how", ["changed", "cut", "longer", "gone"])
@@ -451,7 +445,7 @@ def recording(url, code, where, *more):
     return done, next(where.glob("pipeprof-run-*"), None)
 
 
-def test_a_recording_is_uploaded_when_it_is_done(url, tmp_path):
+def test_a_recording_or_an_import_is_uploaded_when_it_is_done(url, tmp_path, monkeypatch):
     done, local = recording(url, 0, tmp_path / "a")
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1].endswith("files uploaded")
@@ -461,6 +455,11 @@ def test_a_recording_is_uploaded_when_it_is_done(url, tmp_path):
     assert again.stderr.startswith("error: another run is at `s3://")
     assert list((tmp_path / "b").iterdir()) == [], "nothing was begun"
     assert recording(url, 0, tmp_path / "c", "--force")[0].returncode == 0
+    monkeypatch.chdir(tmp_path)
+    write_trace(tmp_path / "trace.json", [trace_op("aten::add", 0, 5)])
+    said("import", "trace.json", "-o", url.replace("/RUN?", "/IMPORT?"))
+    (local,) = tmp_path.glob("pipeprof-run-*")
+    assert files_of(fetch(url.replace("/RUN?", "/IMPORT?"))) == files_of(local)
 
 
 def test_a_signal_reaches_the_command_though_the_storage_was_looked_at_before(url, tmp_path):
@@ -476,15 +475,12 @@ def test_a_signal_reaches_the_command_though_the_storage_was_looked_at_before(ur
     assert begun.returncode == 7
 
 
-def test_a_training_that_failed_is_kept_here_and_said_not_to_be_uploaded(url, system, bucket, tmp_path):
-    done, local = recording(url, 3, tmp_path / "a")
+def test_a_recording_that_is_not_uploaded_is_kept_here_and_said_so(url, server, system, bucket, faulty, tmp_path):
+    done, local = recording(url, 3, tmp_path / "failed")
     assert done.returncode == 3
     told = f"pipeprof: not uploaded, for the run is failed: it is kept in `{local.name}`"
     assert done.stderr.splitlines()[-1] == told
     assert stored(system, bucket) == {}
-
-
-def test_an_upload_that_fails_loses_no_recording(url, server, faulty, tmp_path):
     faulty.faults = ["403"] * 50
     done, local = recording(url.replace(server.address, f"127.0.0.1:{faulty.server_port}"), 0, tmp_path / "a")
     assert done.returncode == 0, "that of the command"
@@ -492,12 +488,4 @@ def test_an_upload_that_fails_loses_no_recording(url, server, faulty, tmp_path):
     assert "forbidden" in error
     assert f"the run is kept in `{local.name}`; to upload it: pipeprof push {local.name} URL" in hint
     push(load(local), url)
-    assert files_of(fetch(url)) == files_of(local)
-
-
-def test_an_import_is_uploaded_when_it_is_done(url, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_trace(tmp_path / "trace.json", [trace_op("aten::add", 0, 5)])
-    said("import", "trace.json", "-o", url)
-    (local,) = tmp_path.glob("pipeprof-run-*")
     assert files_of(fetch(url)) == files_of(local)
