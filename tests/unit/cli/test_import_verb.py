@@ -34,27 +34,20 @@ def test_a_partial_import_says_so(call, tmp_path):
     assert "minddata_cpu_utilization_0.json" in err
 
 
-def test_a_folder_without_known_files_ends_with_3_and_says_what_was_expected(call, tmp_path):
-    tmp_path.joinpath("notes.txt").write_text("hello\n", encoding="utf-8")
+def test_what_is_of_no_known_kind_ends_with_3_and_says_what_was_expected(call, tmp_path):
+    source = tmp_path / "notes.txt"
+    source.write_text("hello\n", encoding="utf-8")
     status, out, err = call("import", tmp_path, "-o", tmp_path / "run")
     assert (status, out) == (3, "")
     assert err.startswith("error: nothing to import in")
     assert "pipeline_profiling_0.json" in err
     assert "hint: " in err
     assert not tmp_path.joinpath("run").exists()
-
-
-def test_a_file_of_an_unknown_kind_gets_a_short_error_and_a_hint_with_every_kind(call, tmp_path):
-    source = tmp_path / "notes.txt"
-    source.write_text("hello\n", encoding="utf-8")
     status, _, err = call("import", source, "-o", tmp_path / "run")
     error, _, *kinds = err.splitlines()
     assert (status, error) == (3, f"error: `{source}` is of a kind that is not known")
     assert [line.split(":")[0].strip() for line in kinds] == [reader.kind for reader in READERS]
-
-
-def test_every_reader_can_be_asked_for(call):
-    option = next(one for one in import_files.params if one.name == "kind")
+    option = next(one for one in import_files.params if one.name == "kind")  # each can be asked for
     assert list(option.type.choices) == [reader.kind for reader in READERS]
     assert all(f"({reader.kind})" in import_files.help for reader in READERS)
 

@@ -37,10 +37,8 @@ def test_samples_that_would_never_come_and_more_rounds_than_anyone_runs_are_refu
 
 def test_steps_of_a_tuning_are_a_number_or_all():
     command = click.Command("tune", params=[click.Option(["--steps"], callback=steps_or_all)])
-    answers = [
-        command.make_context("tune", words).params["steps"] for words in ([], ["--steps", "all"], ["--steps", "10"])
-    ]
-    assert answers == [None, "all", 10]
+    for words, steps in (([], None), (["--steps", "all"], "all"), (["--steps", "10"], 10)):
+        assert command.make_context("tune", words).params["steps"] == steps
     for given, said in (("9", "9, expected 10 or more"), ("most", "`most` is neither a whole number nor `all`")):
         with pytest.raises(click.UsageError) as refused:
             command.make_context("tune", ["--steps", given])

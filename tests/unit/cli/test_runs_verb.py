@@ -88,15 +88,8 @@ def test_a_run_that_began_at_no_time_is_listed(recorded, started_at):
     assert [row["path"] for row in listed()] == ["odd"]
 
 
-def test_a_run_whose_training_goes_on_without_its_launcher_is_running(recorded, monkeypatch):
+def test_a_run_that_was_cut_off_is_partial_and_stays_as_it_is_unless_its_training_goes_on(recorded, monkeypatch):
     """As `status` says, and the verbs that will not open it."""
-    recorded("alive", 0, state="running")
-    monkeypatch.setattr("pipeprof.record.lock._recorded_alive", lambda _run: {77})
-    (row,) = listed()
-    assert (row["state"], row["problem"]) == ("running", None)
-
-
-def test_a_run_that_was_cut_off_is_partial_and_stays_as_it_is(recorded):
     run = recorded("run", 1, state="running")
     before = run.path.joinpath("run.json").read_bytes()
     (row,) = listed()
@@ -104,28 +97,27 @@ def test_a_run_that_was_cut_off_is_partial_and_stays_as_it_is(recorded):
     assert "cut off" in row["problem"]
     assert "run: the recording was cut off" in " ".join(ask("runs").stdout.split())
     assert run.path.joinpath("run.json").read_bytes() == before
+    monkeypatch.setattr("pipeprof.record.lock._recorded_alive", lambda _run: {77})
+    (row,) = listed()
+    assert (row["state"], row["problem"]) == ("running", None)
 
 
-def test_a_run_is_asked_once_and_again_when_it_changes(recorded, monkeypatch):
-    run = recorded("run", 1)
-    asked = []
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_run_is_asked_once_and_again_when_it_changes(recorded, monkeypatch, sealed):
+    run, asked = recorded("run", 1, sealed=sealed), []
     real = run_verdict.Engine.open
     monkeypatch.setattr(run_verdict.Engine, "open", lambda run, **words: asked.append(run.path) or real(run, **words))
-    assert listed() == listed()
+    before = listed()
+    with monkeypatch.context() as patch:
+        if sealed:  # no table is opened either
+            patch.setattr(checksums, "_opened", None)
+        assert listed() == before
     assert len(asked) == 1
     table = run.files("step")[0]
-    table.write_bytes(table.read_bytes()[:-20])
-    assert listed()[0]["state"] == "damaged"
-
-
-def test_a_run_that_was_listed_before_is_listed_without_opening_its_tables(recorded, monkeypatch):
-    run = recorded("run", 1, sealed=True)
-    before = listed()
-    monkeypatch.setattr(checksums, "_opened", None)
-    monkeypatch.setattr(run_verdict.Engine, "open", None)
-    assert listed() == before
-    table = run.files("step")[0]
-    table.rename(table.with_name("part-00001.parquet"))
+    if sealed:
+        table.rename(table.with_name("part-00001.parquet"))
+    else:
+        table.write_bytes(table.read_bytes()[:-20])
     assert listed()[0]["state"] == "damaged"
 
 

@@ -85,7 +85,7 @@ def test_the_file_of_live_replaces_nothing(call, tmp_path, monkeypatch, name):
     assert Path("train.sh").read_text(encoding="utf-8") == "exit 0\n"
 
 
-def test_a_verb_loads_its_own_file_only():
+def test_a_verb_loads_its_own_file_only_and_arrow_imports_no_pandas_into_the_program(tmp_path):
     code = (
         "import sys; from pipeprof.cli import cli; cli.main(['sql', '--help'], standalone_mode=False); "
         "print(sorted(name for name in sys.modules if name.startswith('pipeprof.cli.')))"
@@ -93,9 +93,6 @@ def test_a_verb_loads_its_own_file_only():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names = ("messages", "options", "report", "streams", "verbs")
     assert done.stdout.splitlines()[-1] == str([f"pipeprof.cli.{name}" for name in names])
-
-
-def test_arrow_does_not_import_pandas_into_the_program(tmp_path):
     words = ["collect", "-o", str(tmp_path / "run"), "--", "true"]
     command = [sys.executable, "-X", "importtime", "-m", "pipeprof", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -177,18 +174,15 @@ def test_a_working_directory_that_is_gone_is_an_error_in_words(call, tmp_path, m
     assert "the working directory is gone" in said
 
 
-def test_a_path_that_nobody_lets_us_look_at_is_an_error_in_words(call, monkeypatch):
+def test_what_cannot_be_looked_at_or_is_damaged_is_an_error_in_words(call, run, monkeypatch):
     def refuse(path):
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "exists", refuse)
-    assert "no permission for `/root/theirs`" in failed(call("report", "/root/theirs"), 2)
-
-
-def test_a_damaged_table_is_an_error_that_names_the_file(call, run):
     path = run.files("step")[0]
     path.write_bytes(path.read_bytes()[:-20])
     assert str(path) in failed(call("report", run.path), 3)
+    monkeypatch.setattr(Path, "exists", refuse)
+    assert "no permission for `/root/theirs`" in failed(call("report", "/root/theirs"), 2)
 
 
 def test_collecting_into_a_folder_that_exists_is_an_error(call, run):
@@ -281,13 +275,6 @@ def test_sql_that_does_more_than_read_or_is_wrong_is_refused(call, run, query, s
     assert files_of(run.path) == before
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_prints_a_script(call, shell):
-    status, out, _ = call("completion", shell)
-    assert status == 0
-    assert "_PIPEPROF_COMPLETE" in out
-
-
 @pytest.mark.parametrize(("typed", "expected"), [
     ("pipeprof r", ["plain,report", "plain,runs"]),
     ("pipeprof runs --format ", ["plain,terminal", "plain,html", "plain,markdown", "plain,json", "plain,csv"]),
@@ -296,6 +283,9 @@ def test_completion_prints_a_script(call, shell):
     ("pipeprof whatif --op 3 -- python tr", ["file,tr"]),
 ])  # fmt: skip
 def test_the_shell_completes_verbs_options_and_runs(call, run, monkeypatch, typed, expected):
+    for shell in ("bash", "zsh", "fish"):
+        status, out, _ = call("completion", shell)
+        assert (status, "_PIPEPROF_COMPLETE" in out) == (0, True)
     monkeypatch.chdir(run.path.parent)
     monkeypatch.setenv("_PIPEPROF_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", typed)
