@@ -38,7 +38,7 @@ def steps(profile, count):
             profile.step()
 
 
-def test_the_block_of_a_generator_lasts_until_it_ends(folder):
+def test_the_block_of_a_generator_lasts_until_it_ends_and_one_that_is_closed_early_has_not_failed(folder):
     @pipeprof.profile(out="run", **ONE)
     @pipeprof.record_function("numbers")
     def numbers():
@@ -54,21 +54,13 @@ def test_the_block_of_a_generator_lasts_until_it_ends(folder):
     assert items.send("a") == 1
     assert list(items) == [2]
     assert spans("run") == ["number 0", "number 1", "number 2", "numbers"]
-
-
-def test_a_generator_that_is_closed_early_has_not_failed(folder):
-    @pipeprof.profile(out="run", **ONE)
-    def numbers():
-        yield 1
-        yield 2
-
     items = numbers()
     next(items)
     items.close()
-    assert (load("run").manifest.state, load("run").manifest.reason) == ("complete", None)
+    assert (load("run-2").manifest.state, load("run-2").manifest.reason) == ("complete", None)
 
 
-def test_the_block_of_a_coroutine_lasts_until_it_ends(folder):
+def test_the_block_of_a_coroutine_or_an_async_generator_lasts_until_it_ends(folder):
     @pipeprof.record_function("waited")
     async def wait():
         await asyncio.sleep(0.02)
@@ -78,34 +70,31 @@ def test_the_block_of_a_coroutine_lasts_until_it_ends(folder):
         await asyncio.gather(wait(), wait())
         return result
 
-    assert asyncio.run(work(7)) == 7
-    assert spans("run") == ["waited", "waited"]
-    with pipeprof.open("run") as run:
-        assert run.span.dur_ns.min() >= 20_000_000
-
-
-def test_the_block_of_an_async_generator_lasts_until_it_ends(folder):
-    @pipeprof.profile(out="run", **ONE)
+    @pipeprof.profile(out="others", **ONE)
     async def numbers():
         for number in range(2):
-            with pipeprof.record_function("one"):
-                await asyncio.sleep(0)
+            await wait()
             yield number
 
     async def take():
         return [number async for number in numbers()]
 
+    assert asyncio.run(work(7)) == 7
     assert asyncio.run(take()) == [0, 1]
-    assert spans("run") == ["one", "one"]
+    for path in ("run", "others"):
+        assert spans(path) == ["waited", "waited"]
+        with pipeprof.open(path) as run:
+            assert run.span.dur_ns.min() >= 20_000_000
 
 
-def test_any_callable_can_be_decorated(folder):
-    with pipeprof.profile(out="run", with_stack=True, **ONE):
+def test_any_callable_can_be_decorated_and_with_flops_the_shapes_of_all_calls_are_recorded(folder):
+    with pipeprof.profile(out="run", with_stack=True, with_flops=True, **ONE):
         assert pipeprof.record_function("built in")(len)([1]) == 1
         assert pipeprof.record_function("lambda")(lambda: 3)() == 3
         with pytest.raises(UsageError, match="only a function or class can be decorated, found int"):
             pipeprof.record_function("number")(3)
     assert spans("run") == ["built in", "lambda"]
+    assert load("run").manifest.options["record_shapes"]
 
 
 def test_a_decorator_without_brackets_is_refused_with_a_hint(folder):
@@ -139,20 +128,19 @@ def test_a_folder_that_is_no_run_is_never_replaced(folder):
 
 
 def test_a_cycle_that_cannot_be_recorded_does_not_end_the_training(folder, monkeypatch, capfd):
+    def full(*_args, **_more):
+        raise OSError(28, "No space left on device")
+
     profile = pipeprof.profile(out="runs", schedule=pipeprof.schedule(wait=1, active=1), **ONE)
     with profile:
         for number in range(8):
             if number == 3:
-                monkeypatch.setattr(recording, "new_place", _full)
+                monkeypatch.setattr(recording, "new_place", full)
             profile.step()
     assert profile.step_num == 8
     assert [path.name for path in profile.paths] == ["cycle-0", "cycle-1"]
     told = capfd.readouterr().err
     assert told.count("cannot record cycle 2: [Errno 28] No space left on device; the program goes on") == 1
-
-
-def _full(*_args, **_more):
-    raise OSError(28, "No space left on device")
 
 
 def test_tables_that_cannot_be_made_do_not_end_the_training(folder, monkeypatch, capfd):
@@ -232,18 +220,22 @@ def test_a_column_that_is_not_recorded_orders_nothing_and_says_so_apart_from_oth
     assert f"nothing is recorded here; {column} is not recorded here" in noted.table(column)
 
 
-def test_memory_orders_the_rows_where_it_was_recorded_and_unknown_memory_is_last():
+def test_memory_and_operations_order_the_rows_where_they_were_recorded_and_what_is_unknown_is_last():
     rows = [Average("span", 1, 9, 9), Average("small", 1, 8, 8, memory_bytes=1, self_memory_bytes=1)]
     rows.append(Average("large", 1, 1, 1, memory_bytes=2048, self_memory_bytes=-1))
     lines = KeyAverages(rows).table(sort_by="cpu_memory_usage").splitlines()
     assert [line.split()[0] for line in lines[2:5]] == ["large", "small", "span"]
     assert ("2.00 KB" in lines[2], "-1 B" in lines[2], "N/A" in lines[4]) == (True, True, True)
-
-
-def test_frames_of_a_stack_have_lines_of_their_own():
+    rows = [Average("span", 1, 9, 9, "user"), Average("Mul", 1, 8, 8, computation=2e3), Average("Sub", 1, 1, 1)]
+    rows.append(Average("MatMul", 1, 7, 7, computation=4e6))
+    lines = KeyAverages(rows, flops=True).table(sort_by="total_flops").splitlines()
+    assert "Total FLOPs" in lines[0]
+    assert [line.split()[0] for line in lines[2:6]] == ["MatMul", "Mul", "span", "Sub"]
+    assert [line.split()[-2:] for line in lines[2:4]] == [["4.00", "MFLO"], ["2.00", "KFLO"]]
+    assert "Total FLOPs" not in KeyAverages(rows).table()
     text = KeyAverages([Average("Mul", 1, 1, 1, stack="a.py(1): f\nb.py(2): g")], stacks=True).table()
     first, second = (line for line in text.splitlines() if ".py(" in line)
-    assert first.index("a.py") == second.index("b.py")
+    assert first.index("a.py") == second.index("b.py")  # frames have lines of their own
 
 
 def test_frames_of_the_profiler_itself_are_in_no_stack(folder):
@@ -275,21 +267,6 @@ def test_operations_are_those_of_all_executions(make_run):
     }
     (row,) = key_averages(make_run(tables, state="complete").path)
     assert (row.name, row.computation) == ("MatMul", 2000)
-
-
-def test_operations_are_shown_where_they_were_asked_for_and_order_the_table():
-    rows = [Average("span", 1, 9, 9, "user"), Average("Mul", 1, 8, 8, computation=2e3), Average("Sub", 1, 1, 1)]
-    rows.append(Average("MatMul", 1, 7, 7, computation=4e6))
-    lines = KeyAverages(rows, flops=True).table(sort_by="total_flops").splitlines()
-    assert "Total FLOPs" in lines[0]
-    assert [line.split()[0] for line in lines[2:6]] == ["MatMul", "Mul", "span", "Sub"]
-    assert [line.split()[-2:] for line in lines[2:4]] == [["4.00", "MFLO"], ["2.00", "KFLO"]]
-    assert "Total FLOPs" not in KeyAverages(rows).table()
-
-
-def test_with_flops_the_shapes_of_all_calls_are_recorded(folder):
-    steps(pipeprof.profile(out="run", with_flops=True, **ONE), 0)
-    assert load("run").manifest.options["record_shapes"]
 
 
 def test_calls_that_begin_at_once_share_a_block(folder, monkeypatch):

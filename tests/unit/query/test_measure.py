@@ -4,12 +4,15 @@ import json
 
 import msgspec
 import pytest
+from kineto_files import training, write_trace
 from typed_rows import of_dicts
 
+import pipeprof
 from pipeprof.errors import RunError
 from pipeprof.query import measure as measures
 from pipeprof.query.measure import MOST_OPS, OTHERS, measure, op_name, workload_of
 from pipeprof.query.side import open_measures
+from pipeprof.read.foreign import import_path
 from pipeprof.record import baseline
 from pipeprof.record.run import Manifest, Rep
 
@@ -201,3 +204,17 @@ def test_the_folder_of_a_workload_is_its_only_baseline(recorded, tmp_path):
             assert open_measures(root / "w").values == found.values
     with pytest.raises(RunError, match=r"baselines of 2 machines: `a-2c-.*`, `a-4c-.*`"):
         open_measures(root / "w")
+
+
+@pytest.mark.parametrize("before", ["cpu_op", "user_annotation"])
+@pytest.mark.parametrize("after", ["cpu_op", "user_annotation"])
+def test_a_stall_of_the_data_loader_explains_the_growth_of_a_trace(tmp_path, before, after):
+    """Whatever the trace files it as."""
+    for name, wait_us, cat in (("base", 100, before), ("new", 900, after)):
+        trace = write_trace(tmp_path / f"{name}.pt.trace.json", training(wait_us=wait_us, cat=cat))
+        import_path(trace, tmp_path / name)
+    found = pipeprof.compare(tmp_path / "base", tmp_path / "new")["explanation"]
+    waits = [item for item in found if item["what"] == "time before the forward pass"]
+    assert [0.9 <= item["share"] <= 1.1 for item in waits] == [True]
+    named = [item["kind"] for item in found if "DataLoader" in str(item)]
+    assert named == ["pipeline_op"]  # and no operator that appeared or vanished
