@@ -4,11 +4,9 @@ import csv
 import io
 import json
 import sys
+from functools import partial
 
 import pytest
-
-from pipeprof import cli
-from pipeprof.cli.sweep import sweep
 
 SCRIPT = """
 import os, sys
@@ -50,69 +48,49 @@ t,2,base,,1,10.0,10.0,,100.0
 
 
 @pytest.fixture
-def verb(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(cli.cli.commands, "sweep", sweep)
-    (tmp_path / "train.py").write_text(SCRIPT)
-    (tmp_path / "count").write_text("0")
-    (tmp_path / "s.toml").write_text(FILE)
-    (tmp_path / "t.csv").write_text(TABLE)
-
-    def call(*words):
-        monkeypatch.setattr("sys.argv", ["pipeprof", "sweep", *words])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as ended:
-            code = ended.code or 0
-        out = capsys.readouterr()
-        return code, out.out, out.err
-
-    return call
+def sweep(verb, tmp_path):
+    for name, text in (("train.py", SCRIPT), ("count", "0"), ("s.toml", FILE), ("t.csv", TABLE)):
+        (tmp_path / name).write_text(text)
+    return partial(verb, "sweep")
 
 
-def test_one_sweep_in_every_format(verb):
+def test_one_sweep_in_every_format(sweep):
     words = ("s.toml", "-o", "out", "--", sys.executable, "train.py")
-    code, out, err = verb("--format", "json", *words)
+    code, out, err = sweep("--format", "json", *words)
     assert code == 0, err
     found = json.loads(out)
     assert next(iter(found)) == "schema_version"
     verdicts = {row["name"]: row["verdict"] for row in found["tables"][0]["rows"]}
-    assert verdicts == {
-        "base": "base", "fast": "better", "slow": "worse", "same": "within noise", "broken": "failed",
-    }  # fmt: skip
+    expected = {"base": "base", "fast": "better", "slow": "worse", "same": "within noise", "broken": "failed"}
+    assert verdicts == expected
     assert "check after 3 rounds" in err
-    _, terminal, _ = verb(*words)
+    _, terminal, _ = sweep(*words)
     assert "Recommended: `fast` (best steady step)" in terminal
     assert "within noise: same" in terminal
     assert "no such layer" in terminal
     assert "\x1b[" not in terminal
-    _, markdown, _ = verb("--format", "markdown", *words)
+    _, markdown, _ = sweep("--format", "markdown", *words)
     assert markdown.startswith("# Sweep\n")
     assert "| fast | better |" in markdown
-    _, text, _ = verb("--format", "csv", *words)
+    _, text, _ = sweep("--format", "csv", *words)
     rows = list(csv.DictReader(io.StringIO(text)))
     steady = next(row for row in rows if (row["variant"], row["stage"]) == ("fast", "steady"))
     assert float(steady["ratio"]) == pytest.approx(0.5, rel=0.01)
     assert steady["options"] == "KIND=fast '--quick way'"
+    assert sweep("--export", "env", *words)[1] == "# fast\n# '--quick way'\nexport KIND=fast\n"
+    assert sweep("--export", "args", *words)[1] == "# fast\n# export KIND=fast\n'--quick way'\n"
 
 
-def test_the_recommendation_in_every_form(verb):
-    words = ("s.toml", "-o", "out", "--", sys.executable, "train.py")
-    assert verb("--export", "env", *words)[1] == "# fast\n# '--quick way'\nexport KIND=fast\n"
-    assert verb("--export", "args", *words)[1] == "# fast\n# export KIND=fast\n'--quick way'\n"
-
-
-def test_published_tables_are_shown_without_a_run(verb):
-    code, out, err = verb("--table", "t.csv", "--steps", "1000")
+def test_published_tables_are_shown_without_a_run(sweep):
+    code, out, err = sweep("--table", "t.csv", "--steps", "1000")
     assert (code, err) == (0, "")
     assert "Recommended: `fast` (lowest total time for 1,000 steps)" in out
     assert "after 2 steps" in out
-    assert verb("--table", "t.csv", "--export", "args")[1].splitlines()[-1] == "--fast"
-    assert json.loads(verb("--table", "t.csv", "--format", "json")[1])["kind"] == "table"
+    assert sweep("--table", "t.csv", "--export", "args")[1].splitlines()[-1] == "--fast"
+    assert json.loads(sweep("--table", "t.csv", "--format", "json")[1])["kind"] == "table"
 
 
-def test_what_it_refuses(verb, tmp_path):
+def test_what_it_refuses(sweep, tmp_path):
     for words, code, said in (
         ((), 2, "give a sweep file"),
         (("s.toml", "--table", "t.csv"), 2, "give a sweep file"),
@@ -124,9 +102,9 @@ def test_what_it_refuses(verb, tmp_path):
         (("--table", "t.csv", "--steps", "9" * 400), 2, "expected 0 to 1000000000000"),
         (("s.toml", "-o", "out2", "--", sys.executable, "-c", "raise SystemExit(7)"), 5, "`base` failed"),
     ):
-        found, out, err = verb(*words)
+        found, out, err = sweep(*words)
         assert (found, out) == (code, ""), (words, err)
         assert said in err
         assert "Traceback" not in err
     (tmp_path / "u.toml").write_text(FILE + "\n[bass]\n")
-    assert "`bass`" in verb("u.toml", "--", "true")[2]
+    assert "`bass`" in sweep("u.toml", "--", "true")[2]
