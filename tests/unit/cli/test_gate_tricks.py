@@ -1,8 +1,8 @@
 """Tricks of a change that is twice as slow: none passes. Innocent changes that are as fast as the base: none is red.
 
 How a change is judged by the base's settings and baselines: test_gate_attacks.py. Here git itself, names and the
-surroundings are what it tries. Each trick gets the repository on its branch; what it returns are further words of the
-comparison, or None.
+surroundings are what it tries. A trick that is a function gets the repository on its branch; what it returns are
+further words of the comparison, or None.
 """
 
 import os
@@ -15,6 +15,8 @@ import pytest
 LOOSE = "[metrics.step_time_median]\nmin_effect = 9.0\nmargin = 9.0\n"
 STRICT = "[metrics.step_time_median]\nmin_effect = 0.03\n"
 TABLE = "[tool.pipeprof.gate.metrics.step_time_median]\nmin_effect = 9.0\nmargin = 9.0\n"
+MORE = "[tool.pipeprof]\nextends = 'loose.toml'\n[tool.pipeprof.env]\nPIPEPROF_MAX_ROWS = '1'\n"
+ATTRIBUTES = "* export-subst ident -diff merge=ours filter=evil diff=evil\n"
 SAME_US = 10_017  # as fast as the base, and no copy of its repetitions
 EVIL = "#!/bin/sh\ntouch {marker}\n"
 
@@ -33,32 +35,43 @@ def program(repository, name, folder=None):
     return path
 
 
-def tag_shadows_main(repository):
-    repository.git("tag", "main", repository.commit({"pipeprof.toml": LOOSE}))
+FILES = {  # what the change brings
+    "policy_is_a_folder": {"pipeprof.toml/pipeprof.toml": LOOSE},
+    "policy_in_other_letters": {"Pipeprof.toml": LOOSE, "PIPEPROF.TOML": LOOSE, "PyProject.toml": TABLE},
+    "policy_with_look_alike_letters": {"p\u0456peprof.toml": LOOSE, "pipeprof.toml\u200b": LOOSE},
+    "settings_under_other_keys": {"pyproject.toml": TABLE + MORE, "loose.toml": LOOSE},
+    "attributes_of_the_tree": {".gitattributes": ATTRIBUTES, "pipeprof.toml": LOOSE},
+    "configuration_in_the_tree": {
+        ".gitconfig": "[alias]\nls-tree = !false\n", "config": "[core]\nbare = true\n", "HEAD": "x\n",
+    },
+    "three_thousand_files": {f"many/{number}.txt": "" for number in range(3_000)} | {"pipeprof.toml": LOOSE},
+}  # fmt: skip
+REFS = {  # what git is told once a loose policy is committed, and the base that the check is given then
+    "tag_shadows_main": ("tag main HEAD", "main"),
+    "branch_named_as_a_short_hash": ("branch SHORT HEAD", "SHORT"),
+    "branch_named_as_the_full_hash": ("branch BASE HEAD", "BASE"),
+    "tag_named_as_a_full_name": ("tag refs/heads/release HEAD", "refs/heads/release"),
+    "replaced_base": ("replace main HEAD", "main"),
+    "replaced_tree_of_the_base": ("replace main^{tree} change^{tree}", "main"),
+}
 
 
-def branch_named_as_a_short_hash(repository):
-    repository.git("branch", repository.base[:8], repository.commit({"pipeprof.toml": LOOSE}))
-    return ("--base-ref", repository.base[:8])
+def filled(words, repository):
+    return [word.replace("SHORT", repository.base[:8]).replace("BASE", repository.base) for word in words.split()]
 
 
-def branch_named_as_the_full_hash(repository):
-    repository.git("branch", repository.base, repository.commit({"pipeprof.toml": LOOSE}))
-    return ("--base-ref", repository.base)
-
-
-def tag_named_as_a_full_name(repository):
-    repository.git("tag", "refs/heads/release", repository.commit({"pipeprof.toml": LOOSE}))
-    return ("--base-ref", "refs/heads/release")
-
-
-def replaced_base(repository):
-    repository.git("replace", "main", repository.commit({"pipeprof.toml": LOOSE}))
-
-
-def replaced_tree_of_the_base(repository):
-    repository.commit({"pipeprof.toml": LOOSE})
-    repository.git("replace", "main^{tree}", "change^{tree}")
+def tried(repository, name):
+    """The base that the check is given, and further words of the comparison, after the trick."""
+    if name in FILES:
+        repository.commit(FILES[name])
+    elif name in REFS:
+        repository.commit({"pipeprof.toml": LOOSE})
+        words, base = REFS[name]
+        repository.git(*filled(words, repository))
+        return ("--base-ref", *filled(base, repository))
+    else:
+        return ("--base-ref", "main", *(TRICKS[name](repository) or ()))
+    return ("--base-ref", "main")
 
 
 def grafted_history(repository):
@@ -82,18 +95,6 @@ def policy_renamed_away(repository):
     repository.commit({"pipeprof.toml": LOOSE})
 
 
-def policy_is_a_folder(repository):
-    repository.commit({"pipeprof.toml/pipeprof.toml": LOOSE})
-
-
-def policy_in_other_letters(repository):
-    repository.commit({"Pipeprof.toml": LOOSE, "PIPEPROF.TOML": LOOSE, "PyProject.toml": TABLE})
-
-
-def policy_with_look_alike_letters(repository):
-    repository.commit({"p\u0456peprof.toml": LOOSE, "pipeprof.toml\u200b": LOOSE})
-
-
 def policy_through_a_linked_folder(repository):
     (repository.root / "conf").mkdir()
     (repository.root / "conf/pipeprof.toml").write_text(LOOSE)
@@ -105,16 +106,6 @@ def policy_through_a_linked_folder(repository):
 def policy_in_another_encoding(repository):
     (repository.root / "pipeprof.toml").write_bytes(LOOSE.encode("utf-16"))
     repository.commit()
-
-
-def settings_under_other_keys(repository):
-    more = "[tool.pipeprof]\nextends = 'loose.toml'\n[tool.pipeprof.env]\nPIPEPROF_MAX_ROWS = '1'\n"
-    repository.commit({"pyproject.toml": TABLE + more, "loose.toml": LOOSE})
-
-
-def attributes_of_the_tree(repository):
-    rules = "* export-subst ident -diff merge=ours filter=evil diff=evil\n"
-    repository.commit({".gitattributes": rules, "pipeprof.toml": LOOSE})
 
 
 def configuration_of_the_checkout(repository):
@@ -133,10 +124,6 @@ def hooks_of_the_checkout(repository):
     (repository.root / "pipeprof.toml").write_text(LOOSE)
 
 
-def configuration_in_the_tree(repository):
-    repository.commit({".gitconfig": "[alias]\nls-tree = !false\n", "config": "[core]\nbare = true\n", "HEAD": "x\n"})
-
-
 def baseline_is_a_submodule(repository):
     repository.git("rm", "-r", "--quiet", "baselines")
     repository.git("update-index", "--add", "--cacheinfo", f"160000,{repository.base},baselines")
@@ -152,10 +139,6 @@ def index_that_hides_files(repository):
     repository.git("update-index", "--assume-unchanged", "pyproject.toml")
 
 
-def three_thousand_files(repository):
-    repository.commit({f"many/{number}.txt": "" for number in range(3_000)} | {"pipeprof.toml": LOOSE})
-
-
 def modules_beside_the_script(repository):
     names = ("sitecustomize", "usercustomize", "conftest", "json", "numpy", "scipy", "duckdb", "msgspec", "pipeprof")
     code = f"open({str(marker(repository))!r}, 'w')\nimport os\nos._exit(0)\n"
@@ -168,21 +151,22 @@ def programs_beside_the_script(repository):
     repository.commit({"pipeprof.toml": LOOSE})
 
 
-TRICKS = (
-    tag_shadows_main, branch_named_as_a_short_hash, branch_named_as_the_full_hash, tag_named_as_a_full_name,
-    replaced_base, replaced_tree_of_the_base, grafted_history, history_of_its_own, main_merged_into_it,
-    policy_renamed_away, policy_is_a_folder, policy_in_other_letters, policy_with_look_alike_letters,
-    policy_through_a_linked_folder, policy_in_another_encoding, settings_under_other_keys, attributes_of_the_tree,
-    configuration_of_the_checkout, hooks_of_the_checkout, configuration_in_the_tree, baseline_is_a_submodule,
-    index_that_hides_files, three_thousand_files, modules_beside_the_script, programs_beside_the_script,
+TRICKS = {
+    trick.__name__: trick
+    for trick in (
+        grafted_history, history_of_its_own, main_merged_into_it, policy_renamed_away, policy_through_a_linked_folder,
+        policy_in_another_encoding, configuration_of_the_checkout, hooks_of_the_checkout, baseline_is_a_submodule,
+        index_that_hides_files, modules_beside_the_script, programs_beside_the_script,
+    )
+}  # fmt: skip
+REFUSED = (
+    "tag_shadows_main", "branch_named_as_a_short_hash", "tag_named_as_a_full_name", "policy_through_a_linked_folder",
 )  # fmt: skip
-REFUSED = (tag_shadows_main, branch_named_as_a_short_hash, tag_named_as_a_full_name, policy_through_a_linked_folder)
 
 
-@pytest.mark.parametrize("trick", TRICKS, ids=lambda trick: trick.__name__)
+@pytest.mark.parametrize("trick", [*FILES, *REFS, *TRICKS])
 def test_no_trick_makes_a_change_pass_that_is_twice_as_slow(repository, judge, trick):
-    words = trick(repository) or ()
-    words = words if "--base-ref" in words else (*words, "--base-ref", "main")
+    words = tried(repository, trick)
     code, content, err = judge(*words)
     assert not marker(repository).exists()
     if trick in REFUSED:
