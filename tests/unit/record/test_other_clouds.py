@@ -35,17 +35,31 @@ def own(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def account(cloud, monkeypatch):
-    for name, value in cloud.environment().items():
-        monkeypatch.setenv(name, value)
+def reach(cloud, monkeypatch):
+    """`reach(address)`: the account in the environment is that of the storage, reached through the address."""
+
+    def use(*address):
+        for name, value in cloud.environment(*address).items():
+            monkeypatch.setenv(name, value)
+
+    return use
+
+
+@pytest.fixture
+def account(reach):
+    reach()
 
 
 @pytest.mark.usefixtures("account")
-def test_a_run_comes_back_byte_for_byte_and_is_pushed_once(cloud, recorded):
-    parts = len(load(recorded).manifest.parts)
-    found = [push(load(recorded), cloud.url("back/RUN"))[1:] for _ in range(2)]
-    assert found == [(parts, 0), (0, parts)]
-    assert files_of(fetch(cloud.url("back/RUN"))) == files_of(recorded)
+def test_a_run_comes_back_byte_for_byte_and_is_pushed_once_and_half_of_an_upload_is_none(cloud, recorded):
+    parts, url = len(load(recorded).manifest.parts), cloud.url("back/RUN")
+    assert [push(load(recorded), url)[1:] for _ in range(2)] == [(parts, 0), (0, parts)]
+    assert files_of(fetch(url)) == files_of(recorded)
+    cloud.system().delete_file(f"bucket/back/RUN/{MANIFEST}")
+    with pytest.raises(RunError, match=f"no whole run at `{cloud.shown('back/RUN')}`"):
+        fetch(url)
+    assert push(load(recorded), url).written == 0
+    assert files_of(fetch(url)) == files_of(recorded)
 
 
 @pytest.mark.usefixtures("account")
@@ -106,24 +120,12 @@ def test_where_nothing_lies_that_is_said(cloud, recorded, words):
 
 
 @pytest.mark.usefixtures("account")
-def test_half_of_an_upload_is_no_run(cloud, recorded):
-    url = cloud.url("half/RUN")
-    push(load(recorded), url)
-    cloud.system().delete_file(f"bucket/half/RUN/{MANIFEST}")
-    with pytest.raises(RunError, match=f"no whole run at `{cloud.shown('half/RUN')}`"):
-        fetch(url)
-    assert push(load(recorded), url).written == 0
-    assert files_of(fetch(url)) == files_of(recorded)
-
-
-@pytest.mark.usefixtures("account")
 @pytest.mark.parametrize("fault", ["500", "cut"])
-def test_a_storage_that_fails_now_and_then_loses_nothing(cloud, recorded, fault, monkeypatch):
+def test_a_storage_that_fails_now_and_then_loses_nothing(cloud, recorded, fault, reach):
     push(load(recorded), cloud.url("faults/RUN"))
     with faulty_proxy(cloud) as proxy:
         address = f"127.0.0.1:{proxy.server_port}"
-        for name, value in cloud.environment(address).items():
-            monkeypatch.setenv(name, value)
+        reach(address)
         url = cloud.url("faults/RUN", address)
         proxy.faults = [fault]
         try:
@@ -143,9 +145,8 @@ def test_what_google_forbids_is_named_with_its_login(tmp_path):
 
 
 @pytest.mark.usefixtures("account")
-def test_a_server_that_is_gone_is_one_clear_error(cloud, monkeypatch):
-    for name, value in cloud.environment("127.0.0.1:9").items():
-        monkeypatch.setenv(name, value)
+def test_a_server_that_is_gone_is_one_clear_error(cloud, reach):
+    reach("127.0.0.1:9")
     error = refused("report", cloud.url("some/RUN", "127.0.0.1:9"))
     assert "Could not connect to server" in error.message
     assert "error_info" not in error.message
