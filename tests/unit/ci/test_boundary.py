@@ -59,26 +59,21 @@ def done(request, tmp_path_factory):
 
 def part(done, name):
     """What pytest says of an error at the end of a test; "" for none."""
-    found = re.search(
-        rf"^_+ ERROR at teardown of test_{name} _+$(.*?)^[_=]{{5,}}", done.stdout, re.MULTILINE | re.DOTALL
-    )
+    found = re.search(rf"(?ms)^_+ ERROR at teardown of test_{name} _+$(.*?)^[_=]{{5,}}", done.stdout)
     return found.group(1) if found else ""
 
 
-def test_a_test_that_stays_inside_passes(done):
+def test_a_test_that_stays_inside_passes_and_nothing_of_what_others_tried_was_done(done):
     assert "PASSED tests/test_it.py::test_stays" in done.stdout
     assert part(done, "stays") == ""
+    assert done.returncode == 1
+    assert "left files" not in done.stdout
 
 
 @every(DEEDS)
 def test_what_a_test_may_not_do_is_an_error(name, done):
     assert f"ERROR tests/test_it.py::test_{name}" in done.stdout, done.stdout
     assert DEEDS[name][1] in part(done, name)
-
-
-def test_nothing_of_it_was_done(done):
-    assert done.returncode == 1
-    assert "left files" not in done.stdout
 
 
 @pytest.mark.parametrize("options", [(), ("-n", "1")], ids=["alone", "worker"])

@@ -32,15 +32,9 @@ ASKED = {
 def entries(path):
     """[(requirement, its hashes)] of a file."""
     text = path.read_text("utf-8").replace("\\\n", " ")
-    lines = [
-        line.partition(" #")[0].strip()
-        for line in text.splitlines()
-        if line.strip() and not line.lstrip().startswith("#")
-    ]
-    return [
-        (Requirement(line.partition(" --hash=")[0]), re.findall(r"--hash=sha256:([0-9a-f]{64})\b", line))
-        for line in lines
-    ]
+    lines = [line.partition(" #")[0].strip() for line in text.splitlines() if not line.lstrip().startswith("#")]
+    of_package = re.compile(r"--hash=sha256:([0-9a-f]{64})\b")
+    return [(Requirement(line.partition(" --hash=")[0]), of_package.findall(line)) for line in lines if line]
 
 
 def versions(path, python):

@@ -1,3 +1,4 @@
+import re
 import shutil
 
 import pyarrow as pa
@@ -95,9 +96,9 @@ def test_parameters_must_be_those_of_the_header(engine, params, problem):
         ("SELECT 1; DROP VIEW step", "exactly one SQL statement, found 2", ""),
         ("SELECT * FROM step WHERE step < $top", "found the parameters `$top`", ""),
         ("SELECT * FROM stepp", "SQL failed: no such table: `stepp`", "did you mean `step`"),
-        ("SELECT * FROM customers", "", "`pipeprof sql RUN` lists tables and columns"),
-        ("SELECT end_nss FROM step", "", "end_ns"),
-        ("SELECT FROM WHERE", "syntax error", "LINE 1"),
+        ("SELECT * FROM customers", "", "`pipeprof sql RUN` lists tables and columns$"),
+        ("SELECT end_nss FROM step", "", ".*end_ns"),
+        ("SELECT FROM WHERE", "syntax error", "(.|\\n)*LINE 1"),
         ("SELECT CAST(kind AS BIGINT) FROM step", "Could not convert", ""),  # no damage
     ],
 )  # fmt: skip
@@ -108,8 +109,8 @@ def test_what_cannot_be_answered_or_lies_outside_the_run_is_refused_in_words(eng
     with pytest.raises(QueryError) as caught:
         engine.sql(text.replace("BESIDE", str(beside)).replace("RUN/", f"{run.path}/"))
     assert said in caught.value.message
-    assert hint in (caught.value.hint or "")
-    assert hint != "end_ns" or "\n" not in caught.value.message
+    assert re.match(hint, caught.value.hint or "")
+    assert hint != ".*end_ns" or "\n" not in caught.value.message
     assert secret.num_rows == 1
 
 

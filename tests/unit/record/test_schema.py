@@ -10,17 +10,12 @@ TYPES = {"bigint", "double", "varchar", "boolean"}
 
 
 @every(TABLES, attrgetter("name"))
-def test_columns_are_named_once_typed_and_described(table):
+def test_columns_are_named_once_typed_and_described_with_times_in_integer_ns_and_sizes_in_integer_bytes(table):
     assert len(set(table.column_names)) == len(table.columns)
     assert not set(PARTITIONS) & set(table.column_names)
     for column in table.columns:
         assert column.type in TYPES, column
         assert column.doc, column
-
-
-@every(TABLES, attrgetter("name"))
-def test_times_are_integer_ns_and_sizes_integer_bytes(table):
-    for column in table.columns:
         for ending in ("ns", "bytes"):
             # what rounding to whole ns takes away; quantiles, which lie between two times
             fractions = column.name.startswith(("exact_", "median_", "p90_", "phase_"))
