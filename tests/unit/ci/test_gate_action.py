@@ -185,10 +185,10 @@ def test_output_that_is_no_comparison_is_never_green(runner, output, words):
     assert_not_judged(runner.run(fail_on="inconclusive"), 3, *words)
 
 
-@pytest.mark.parametrize("how", [{"exit": 1}, {"exit": 4}, {"exit": 77}, {"signal": True}])
-def test_exit_code_without_its_comparison_is_never_green(runner, how):
-    runner.plan = {"ab": {"stdout": json.dumps(comparison("unchanged")), **how}}
-    assert_not_judged(runner.run(fail_on="incomparable"), 3)
+def test_exit_code_without_its_comparison_is_never_green(runner):
+    for how in ({"exit": 1}, {"exit": 4}, {"exit": 77}, {"signal": True}):
+        runner.plan = {"ab": {"stdout": whole(), **how}}
+        assert_not_judged(runner.run(fail_on="incomparable"), 3)
 
 
 def test_command_reaches_the_program_word_for_word(runner):

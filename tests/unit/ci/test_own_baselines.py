@@ -192,7 +192,7 @@ def judged(tree):
     return subprocess.run(words, cwd=tree, capture_output=True, text=True, check=False, timeout=300)
 
 
-def test_benchmarks_that_became_ten_times_as_slow_are_red(repository):
+def test_benchmarks_that_became_ten_times_as_slow_are_red_and_one_that_fails_is_no_pass(repository):
     (repository / "place.py").write_text(PLACE.format(seconds=0.02))
     done = judged(repository)
     assert done.returncode == 1, done.stdout + done.stderr
@@ -200,8 +200,5 @@ def test_benchmarks_that_became_ten_times_as_slow_are_red(repository):
     assert "test_work" in summary
     left = subprocess.run(["git", "worktree", "list"], cwd=repository, capture_output=True, check=True).stdout
     assert left.count(b"\n") == 1  # the base's tree is gone
-
-
-def test_a_benchmark_that_fails_is_no_pass(repository):
     (repository / "place.py").write_text("def work():\n    raise RuntimeError\n")
     assert judged(repository).returncode == 5

@@ -144,6 +144,8 @@ NO_COMMAND = "command not found: `no-such-command-at-all`"
     (["collect", "--reps", "0", "--", "true"], "--reps", 2),
     (["collect", "--redact", "one\ntwo", "--", "true"], "`one\\ntwo` has several lines", 2),
     (["collect", "--redact", "x*", "--", "true"], "matches the empty text", 2),
+    (["collect", "--redact", "", "--", "true"], "matches the empty text", 2),
+    (["collect", "--redact", "[", "--", "true"], "is not a regular expression", 2),
     (["collect", "--redact", "a{9999999999}", "--", "true"], "is not a regular expression", 2),
     (["nonsense"], "nonsense", 2), (["report"], "RUN", 2), (["report", "--format", "pdf", "x"], "pdf", 2),
     (["report", "x", "--nonsense"], "nonsense", 2), (["completion", "tcsh"], "tcsh", 2),
@@ -151,6 +153,7 @@ NO_COMMAND = "command not found: `no-such-command-at-all`"
 def test_an_error_is_one_line_without_a_full_stop_and_a_hint(call, tmp_path, monkeypatch, words, found, code):
     monkeypatch.chdir(tmp_path)
     said = failed(call(*(tmp_path if word == "FOLDER" else word for word in words)), code)
+    assert list(tmp_path.iterdir()) == []
     assert found in said
     assert words[0] != "report" or not said.splitlines()[0].endswith(".")
 
