@@ -89,10 +89,10 @@ ALL_TYPES = ["--exclude-type", "Copy", "--exclude-type", "Reshape", "--exclude-t
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--opr-name", "conv(A)[2]"], "--opr-name conv(A)[2] matches the beginning of no operator's name; "
-                                       "did you mean `conv(a)[2]` or `conv(b)[4]`?"),
-        (["--search", "reshpae"], "--search reshpae is in no operator's name or type; "
-                                  "did you mean `Reshape` or `reshape[6]`?"),
+        (["--opr-name", "conv(A)[2]"], ("--opr-name conv(A)[2] matches the beginning of no operator's name; "
+                                        "did you mean `conv(a)[2]` or `conv(b)[4]`?")),
+        (["--search", "reshpae"], ("--search reshpae is in no operator's name or type; "
+                                   "did you mean `Reshape` or `reshape[6]`?")),
         (ALL_TYPES, "--exclude-type leaves out all 3 types"),
         (["--type", "Copy", "--search", "conv", "--min-time", "1e-6"],
          "no operator that was timed passes --search conv and --type Copy and --min-time 1e-06"),
@@ -375,8 +375,8 @@ def test_the_lines_below_torchs_table_stand_below_the_groups_of_its_trace(call, 
 
 
 TORCHS = {
-    "Name | Self CPU % | Self CPU | CPU total % | CPU total | CPU time avg | Self device | Self device % | device total"
-    " | device time avg | # of Calls",
+    "Name | Self CPU % | Self CPU | CPU total % | CPU total | CPU time avg | Self device | Self device %"
+    + " | device total | device time avg | # of Calls",
     "aten::add | 70.00% | 2.100ms | 70.00% | 2.100ms | 2.100ms | 0.000us | 0.00% | 0.000us | 0.000us | 1",
     "aten::mm | 30.00% | 900.000us | 30.00% | 900.000us | 900.000us | 5.000us | 100.00% | 5.000us | 5.000us | 1",
 }

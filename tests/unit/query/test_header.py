@@ -23,6 +23,7 @@ SELECT rep, phase, total_ns FROM step_phase
 
 
 GIVES = "-- Gives, one row per (rep):\n--   rep  bigint  repetition\n"
+SELECT = "SELECT rep FROM step\n"
 
 
 def header(tmp_path, text):
@@ -53,7 +54,7 @@ def test_everything_is_read(tmp_path):
 
 
 def test_a_query_may_take_nothing_and_a_view_has_no_order(tmp_path):
-    query = header(tmp_path, f"-- T.\n-- Reads: step\n{GIVES}SELECT rep FROM step\n")
+    query = header(tmp_path, "-- T.\n-- Reads: step\n" + GIVES + SELECT)
     assert query.takes == ()
     assert not query.ordered
 
@@ -77,8 +78,8 @@ READS = "-- Reads: step_phase, step?"
     ("SELECT", "-- Gives: x\nSELECT", 16, "second `Gives`"), ("SELECT", "-- A note.\nSELECT", 16, "indented by 2"),
     ("SELECT rep, phase, total_ns FROM step_phase\n", "", 15, "expected a SELECT"), (GOOD, "", 1, ""),
     (GOOD, "SELECT 1 AS a\n", 1, ""), (GOOD, "\n-- Title.\nSELECT 1 AS a\n", 1, ""),
-    (GOOD, f"-- T.\n{GIVES}-- Reads: step\nSELECT rep FROM step\n", 4, "out of order"),
-    (GOOD, f"-- Reads: step\n{GIVES}SELECT rep FROM step\n", 1, "expected a title"),
+    (GOOD, "-- T.\n" + GIVES + "-- Reads: step\n" + SELECT, 4, "out of order"),
+    (GOOD, "-- Reads: step\n" + GIVES + SELECT, 1, "expected a title"),
 ])  # fmt: skip
 def test_a_malformed_header_names_file_and_line(tmp_path, old, new, line, problem):
     assert old in GOOD

@@ -107,7 +107,9 @@ def test_a_machine_class_is_the_machine_not_its_versions_or_name(root):
 def test_jobs_are_appended_one_after_the_other_with_their_times_as_order_and_how_fast_the_machine_was(root):
     save(root, made("j0"))
     for number in range(1, 8):
-        save(root, made(f"j{number}", first=10e6 + number, fingerprint=FINGERPRINT | {"host": f"h{number}"}), append=True)
+        save(
+            root, made(f"j{number}", first=10e6 + number, fingerprint=FINGERPRINT | {"host": f"h{number}"}), append=True
+        )
     late, time = made("late", first=20e6), 1_795_255_395_172_729_866
     late.reps = {rep: Repetition(order=time + rep, job="late", calibration_ns=200_000) for rep in range(3)}
     save(root, late, append=True)

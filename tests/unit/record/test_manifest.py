@@ -93,9 +93,10 @@ def test_a_save_that_fails_leaves_the_old_manifest_whole_and_no_other_file(run, 
 
     run.manifest.state = "failed"
     for owner, name in ((os, "fsync"), (Path, "replace")):
-        with monkeypatch.context() as patch, pytest.raises(RunError, match=r"cannot write `.*run.json`: No space left"):
+        with monkeypatch.context() as patch:
             patch.setattr(owner, name, refuse)
-            run.save()
+            with pytest.raises(RunError, match=r"cannot write `.*run.json`: No space left"):
+                run.save()
         assert run.path.joinpath("run.json").read_bytes() == before
         assert load(run.path).manifest.state == "running"
         assert sorted(path.name for path in run.path.iterdir()) == ["run.json"]

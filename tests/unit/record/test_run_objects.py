@@ -88,9 +88,10 @@ def network_gone(method, is_gone):
             raise RunError("the network is gone")
         real(self, path, data)
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(RunError, match="network is gone"):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(objects.Objects, method, failing)
-        yield
+        with pytest.raises(RunError, match="network is gone"):
+            yield
 
 
 def another(folder):
@@ -367,9 +368,10 @@ def test_a_manifest_that_cannot_be_trusted_is_refused(folder, url, system, bucke
 
 def test_what_cannot_be_read_for_its_size_or_for_the_words_in_its_url_is_refused(folder, url, monkeypatch):
     push(load(folder), url)
-    with monkeypatch.context() as patch, pytest.raises(RunError, match="bytes"):
+    with monkeypatch.context() as patch:
         patch.setenv("PIPEPROF_MAX_BYTES", "3000")
-        fetch(url)
+        with pytest.raises(RunError, match="bytes"):
+            fetch(url)
     named = url.replace("s3://", f"s3://key:{SECRET}@")
     for call in (lambda: fetch(named), lambda: push(load(folder), named)):
         with pytest.raises(UsageError, match="user or password") as caught:
