@@ -375,8 +375,10 @@ def test_the_lines_below_torchs_table_stand_below_the_groups_of_its_trace(call, 
 
 
 TORCHS = {
-    "Name | Self CPU % | Self CPU | CPU total % | CPU total | CPU time avg | Self device | Self device %"
-    + " | device total | device time avg | # of Calls",
+    (
+        "Name | Self CPU % | Self CPU | CPU total % | CPU total | CPU time avg | Self device | Self device %"
+        " | device total | device time avg | # of Calls"
+    ),
     "aten::add | 70.00% | 2.100ms | 70.00% | 2.100ms | 2.100ms | 0.000us | 0.00% | 0.000us | 0.000us | 1",
     "aten::mm | 30.00% | 900.000us | 30.00% | 900.000us | 900.000us | 5.000us | 100.00% | 5.000us | 5.000us | 1",
 }
