@@ -32,15 +32,29 @@ def add_views(root, **reads):
         root.joinpath("views", f"{name}.sql").write_text(TEXT.format(reads=read))
 
 
-def test_a_source_tree_wins_over_a_frozen_copy_and_an_installed_package_has_its_own(package):
-    with pytest.raises(QueryError, match="found no queries in"):
-        catalog.queries_root()
-    add_views(package / "_queries", old="step")
-    assert catalog.queries_root() == package / "_queries"
-    add_views(package.parent / "queries", new="step")  # a stranger beside the installed package is not taken
-    assert catalog.queries_root() == package / "_queries"
-    package.parent.joinpath("pyproject.toml").touch()
-    assert catalog.queries_root() == package.parent / "queries"
+@pytest.mark.parametrize(
+    ("frozen", "beside", "is_source", "expected"),
+    [
+        (True, True, True, "queries"),
+        (True, False, False, "pipeprof/_queries"),
+        (True, True, False, "pipeprof/_queries"),  # a stranger beside the installed package is not taken
+        (False, False, False, None),
+    ],
+)
+def test_a_source_tree_wins_over_a_frozen_copy_and_an_installed_package_has_its_own(
+    package, frozen, beside, is_source, expected
+):
+    if frozen:
+        add_views(package / "_queries", old="step")
+    if beside:
+        add_views(package.parent / "queries", new="step")
+    if is_source:
+        package.parent.joinpath("pyproject.toml").touch()
+    if expected is None:
+        with pytest.raises(QueryError, match="found no queries in"):
+            catalog.queries_root()
+    else:
+        assert catalog.queries_root() == package.parent / expected
 
 
 def test_a_query_is_found_by_name_and_an_unknown_one_names_near_ones():
@@ -58,9 +72,12 @@ def test_a_query_is_found_by_name_and_an_unknown_one_names_near_ones():
     assert not any(name.startswith("views/") for name in names)
 
 
-def test_a_view_comes_after_the_views_it_reads_and_a_circle_is_an_error(package):
+def test_a_view_comes_after_the_views_it_reads(package):
     add_views(package / "_queries", a="b", b="c", c="step", d="step")
     assert [catalog.view_name(view) for view in catalog.views()] == ["c", "d", "b", "a"]
-    add_views(package / "_queries", a="b", b="a")
+
+
+def test_views_that_read_each_other_are_an_error(package):
+    add_views(package / "_queries", a="b", b="a", c="step")
     with pytest.raises(QueryError, match="in a circle: a, b"):
         catalog.views()

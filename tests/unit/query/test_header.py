@@ -78,7 +78,7 @@ READS = "-- Reads: step_phase, step?"
     ("SELECT", "-- Gives: x\nSELECT", 16, "second `Gives`"), ("SELECT", "-- A note.\nSELECT", 16, "indented by 2"),
     ("SELECT rep, phase, total_ns FROM step_phase\n", "", 15, "expected a SELECT"), (GOOD, "", 1, ""),
     (GOOD, "SELECT 1 AS a\n", 1, ""), (GOOD, "\n-- Title.\nSELECT 1 AS a\n", 1, ""),
-    (GOOD, "-- T.\n" + GIVES + "-- Reads: step\n" + SELECT, 4, "out of order"),
+    (GOOD, "-- T.\n" + GIVES + "-- Reads: step\n" + SELECT, 2, "out of order"),
     (GOOD, "-- Reads: step\n" + GIVES + SELECT, 1, "expected a title"),
 ])  # fmt: skip
 def test_a_malformed_header_names_file_and_line(tmp_path, old, new, line, problem):
