@@ -93,11 +93,11 @@ def diagnose_network(
     diagnosis["ops_per_step"] = ops_per_step(types)
     crowded = [doubt for doubt in beside if doubt["code"] in CROWDED]
     diagnosis["growing_ops"] = growing_ops(growth) if growth_was_measured(growth) and not crowded else None
-    diagnosis["warmup_share"] = _worst(warmups)
     slow = slowest_rank(spread)
-    diagnosis["slowest_rank"] = slow
-    diagnosis["waiting_share"] = waiting_share(spread)
-    diagnosis["limit_waiting_share"] = waiting_share(spread, slow)
+    diagnosis |= {
+        "warmup_share": _worst(warmups), "slowest_rank": slow, "waiting_share": waiting_share(spread),
+        "limit_waiting_share": waiting_share(spread, slow),
+    }  # fmt: skip
     steady = [row for row in phases if row.kind == "train"]  # warm-up steps say nothing about the others
     chosen = [row for row in steady if slow is None or row.rank == slow["rank"]]
     shares = _shares(chosen)
@@ -117,9 +117,9 @@ def diagnose_network(
         diagnosis["confidence"] = "low"
     diagnosis["doubts"] += crowded
     diagnosis["confidence"] = graded(crowded, diagnosis["confidence"])
-    if diagnosis["limit"] == "not_measured":
-        diagnosis["actions"].append(advice.Advice("record_more"))
     actions = diagnosis["actions"]
+    if diagnosis["limit"] == "not_measured":
+        actions.append(advice.Advice("record_more"))
     diagnosis["actions"] = [item.as_dict() for at, item in enumerate(actions) if item not in actions[:at]]
     return diagnosis
 
@@ -328,16 +328,15 @@ def take_sleep(diagnosis: dict[str, Any], cores: float | None) -> None:
 
     `cores`: that these threads used or wanted, None where not known. What sleeps is no Python that could be compiled.
     """
-    if cores is None or diagnosis["limit"] != "host_gap":
-        return
-    asleep = diagnosis["limit_share"] - cores
-    if asleep < max(ASLEEP, diagnosis["limit_share"] / 2):
+    limit, share = diagnosis["limit"], diagnosis["limit_share"]
+    if cores is None or limit != "host_gap" or share - cores < max(ASLEEP, share / 2):
         return
     doubt = {"code": "asleep", "cores": cores}
-    diagnosis["asleep_share"] = asleep
-    diagnosis["actions"] = [advice.Advice("wake_loop", asleep).as_dict(), *diagnosis["actions"]]
-    diagnosis["doubts"] = [*diagnosis["doubts"], doubt]
-    diagnosis["confidence"] = graded([doubt], diagnosis["confidence"])
+    diagnosis |= {
+        "asleep_share": share - cores, "confidence": graded([doubt], diagnosis["confidence"]),
+        "actions": [advice.Advice("wake_loop", share - cores).as_dict(), *diagnosis["actions"]],
+        "doubts": [*diagnosis["doubts"], doubt],
+    }  # fmt: skip
 
 
 def _empty() -> dict[str, Any]:

@@ -104,7 +104,7 @@ def answer(content: dict[str, Any], lead: Cause) -> Answer:
     given = Answer(_sentence(call), confidence=call["confidence"])
     given.cause = _cause(call)
     given.place = place(call)
-    given.action = _ACTIONS.get(call["where"], _ACTION)
+    given.action = _ACTIONS.get(lead.detail, _ACTION)
     if lead.most is not None:
         given.gain = f"The training would run {_without(lead.share or 0.0, lead.most)}"
     given.confidence_reason = f"it was seen in {format_count(call['looks'], 'sample')} of the Python stack"

@@ -69,17 +69,18 @@ RECORDED_STEP = "step like those recorded"  # where steps have two lengths: noth
 
 def answer(content: dict[str, Any], lead: Cause) -> Answer:
     """Of the part of the step that is largest."""
-    network = content["diagnosis"]["network"]
+    diagnosis, run = content["diagnosis"], content["run"]
+    network = diagnosis["network"]
     limit = network["limit"]
     given = Answer(limited(network, device=on_device(content)), confidence=network["confidence"])
-    mode = content["run"]["fingerprint"].get("mode")
+    mode = run["fingerprint"].get("mode")
     given.cause = (_cause(network, limit, mode) + _again(content, limit) + _data(content)).strip()
     lacks_lines = _advise(given, network, lead)
     if not given.place and (limit in OF_THE_LOOP or _compiles(lead)):
-        given.place = content["diagnosis"].get("loop_site") or (judged_pipeline(content) or {}).get("site") or ""
+        given.place = diagnosis.get("loop_site") or (judged_pipeline(content) or {}).get("site") or ""
     given.confidence_reason = _reason(content, network)
     follow = command.with_lines if lacks_lines else command.after_change
-    given.propose(*follow(content["run"], "ops"))
+    given.propose(*follow(run, "ops"))
     return given
 
 
@@ -93,8 +94,8 @@ def limited(network: dict[str, Any], share: Callable[[float], str] = percent, *,
     words = LIMITS | (ON_DEVICE if network["device"] is not None else special)
     rank = (network["slowest_rank"] or {}).get("rank")
     said = words[network["limit"]].format(share(network["limit_share"]), rank=rank)
-    if network.get("asleep_share"):
-        return ASLEEP.format(share(network["asleep_share"]))
+    if asleep := network.get("asleep_share"):
+        return ASLEEP.format(share(asleep))
     close = next((item for item in network.get("doubt_facts", ()) if item["code"] == "second_close"), None)
     return said if close is None else f"{said[:-1]}, {PHASES[close['limit']]} {share(close['share'])}."
 
