@@ -4,13 +4,14 @@ import json
 
 import pytest
 import yaml
-from workflow_steps import WORKFLOWS, Forge, training
+from workflow_steps import TRAINING, WORKFLOWS, Forge
 
 pytestmark = pytest.mark.slow
 
 BASELINE, AGAINST_IT, IN_TURN, SELF_TEST, ALERTS = (
     "gate-baseline.yml", "gate-self-hosted.yml", "gate-hosted.yml", "gate-self-test.yml", "gate-alerts.yml",
 )  # fmt: skip
+FOLD = "<details>"
 
 
 @pytest.fixture
@@ -19,15 +20,7 @@ def forge(tmp_path):
 
 
 def above(job):
-    return job.comment().partition("<details>")[0]
-
-
-def append(forge, times=1):
-    """Measure main; gives the last job."""
-    for _ in range(times):
-        job = forge.push(BASELINE)
-        assert job.green, job.log
-    return job
+    return job.comment().partition(FOLD)[0]
 
 
 def test_each_workflow_is_played_here():
@@ -57,8 +50,10 @@ def test_hosted_a_second_runner_has_to_say_the_same_where_the_policy_asks(forge,
     assert job.before.green, job.before.log
     assert "slower than before on one runner" in above(job.before)
     assert job.green == (state == "not_confirmed"), job.log
-    content = json.loads((job.artifacts["pipeprof-gate-confirmed"] / "compare.json").read_text())
-    assert content["confirmation"]["state"] == state
+    assert (
+        json.loads((job.artifacts["pipeprof-gate-confirmed"] / "compare.json").read_text())["confirmation"]["state"]
+        == state
+    )
     assert ("two runners found it" if state == "confirmed" else "**Not confirmed:**") in above(job)
     assert forge.pull_request(IN_TURN, forge.change()).before is None  # nothing is to be confirmed
 
@@ -89,21 +84,22 @@ def test_the_branch_of_baselines_holds_nothing_else_and_all_of_them(forge):
     """Whatever git ignores, and also when a folder of the repository is called as the workload is."""
     ignores = {".gitignore": "*.parquet\n", "train/model.py": "", "train/parts/layer.py": ""}
     forge.main = forge.origin.commit(ignores, "a folder called train")
-    job = append(forge, 2)
+    for _ in range(2):
+        job = forge.push(BASELINE)
+        assert job.green, job.log
     kept = forge.origin.git("ls-tree", "-r", "--name-only", "performance-baselines").splitlines()
     assert {path.split("/")[0] for path in kept} == {"train"}
     assert {path.rpartition("/")[2] for path in kept} >= {"baseline.json", "measures.parquet", "history.jsonl"}
     assert len({path.split("/")[1] for path in kept}) == 1, kept
     assert "2 measurements" in job.summary
-    forge.env = {"SHIM_CPU": "another"}  # a new machine begins a series, and the job stays green
-    append(forge)
 
 
 def test_each_merge_tells_since_when_it_is_slower(forge):
     for number in range(11):
         if number == 6:
             forge.merge("larger pictures", decode=14.0)
-        job = append(forge)
+        job = forge.push(BASELINE)
+        assert job.green, job.log
     changes = job.summary.partition("\n|")[0]
     assert "**step time +" in changes
     assert "`decode`" in changes
@@ -111,19 +107,34 @@ def test_each_merge_tells_since_when_it_is_slower(forge):
     assert "<svg" in (job.artifacts["performance-history"] / "history.html").read_text(encoding="utf-8")
 
 
+def test_a_new_machine_begins_a_series_and_the_job_stays_green(forge):
+    assert forge.push(BASELINE).green
+    forge.env = {"SHIM_CPU": "another"}
+    job = forge.push(BASELINE)
+    assert job.green, job.log
+
+
 def test_self_hosted_from_nothing_through_the_warm_up_to_a_verdict(forge):
     first = forge.pull_request(AGAINST_IT, forge.change())
     assert not first.green
-    said = "There is no baseline yet: run the workflow 'Performance baseline' first."
-    assert ("error", "", said) in first.annotations
-    append(forge, 3)
+    assert (
+        "error",
+        "",
+        "There is no baseline yet: run the workflow 'Performance baseline' first.",
+    ) in first.annotations
+
+    for _ in range(3):
+        appended = forge.push(BASELINE)
+        assert appended.green, appended.log
     warm = forge.pull_request(AGAINST_IT, forge.change())
     assert warm.green, warm.log
     assert "3 of 8 jobs are collected; until then only changes above 30 % fail" in above(warm)
     assert not forge.pull_request(AGAINST_IT, forge.change(compute=20.0, decode=15.0)).green
     assert forge.pull_request(AGAINST_IT, forge.change(decode=12.0)).green
 
-    append(forge, 5)
+    for _ in range(5):
+        appended = forge.push(BASELINE)
+        assert appended.green, appended.log
     same = forge.pull_request(AGAINST_IT, forge.change())
     assert same.green
     assert same.steps["gate"]["outputs.verdict"] == "unchanged"
@@ -161,9 +172,11 @@ def grown(forge):
     times, slow = {}, []
     for number in range(20):
         times = PLANTED.get(number, times)
-        forge.main = forge.origin.commit(training(**times) | {f"docs/{number}.md": "new\n"}, f"change {number}")
+        files = {"train.py": TRAINING.format(**{"compute": 10.0, "decode": 10.0} | times), f"docs/{number}.md": "new\n"}
+        forge.main = forge.origin.commit(files, f"change {number}")
         slow += [forge.main] if number in PLANTED else []
-        append(forge)
+        job = forge.push(BASELINE)
+        assert job.green, job.log
     return slow
 
 
