@@ -90,7 +90,6 @@ SKIPS = (
          has_no_groups),
     Skip("the kernel does not count it", "counters of threads that a kernel may be built without",
          lambda: not all(Path("/proc/thread-self", name).exists() for name in ("schedstat", "io"))),
-    Skip("tracebacks have notes from Python 3.11 on", "no such thing before", lambda: sys.version_info < (3, 11)),
     Skip("Python 3.10 puts the frame of a hook back", "no such thing before", lambda: sys.version_info < (3, 11)),
     Skip("-P came with Python 3.11", "no such thing before", lambda: sys.version_info < (3, 11)),
 )  # fmt: skip

@@ -150,7 +150,7 @@ def test_between_epochs_the_workers_of_a_loader_are_let_live_on_where_that_is_ad
     assert "checkpoints" in of_part(suggestions=advice).action
 
 
-ON_END = {"name": "Watcher.on_train_step_end", "site": None, "code": None}
+ON_END = {"name": "Watcher.on_train_step_end", "where": "outside", "site": None, "code": None}
 AT_36 = CALLBACK | {"site": "train.py:36"}
 
 
