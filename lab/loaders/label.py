@@ -6,11 +6,11 @@ python lab/loaders/label.py ImageFolder/torch     these
 python lab/loaders/label.py --any-load            on a busy machine: such labels are listed, and do not count
 
 Each training runs as it is, and with each stage handing out what it made first, in alternation. The stage without which it
-is fastest limits; where that brings less than 10 %, the training itself does. Rates are the script's own, by a stopwatch.
-Where some pairs of runs say that it limits and others that it does not, the label is not known, and does not count.
-Results are JSON lines in `--results` (default: results.jsonl here); what is there is not run again. A training whose
-plain runs differ by more than a third says nothing, nor does one beside other programs. Where the training is
-said to limit, it does if it is as much faster when its loop does nothing else.
+is fastest limits; where that brings less than 10 %, the training itself does. Where the training is said to limit, it does,
+too, if it is as much faster when its loop does nothing else. Rates are the script's own, by a stopwatch.
+There is no label where some pairs of runs say that a stage limits and others that it does not, where plain runs differ by
+more than a third, nor beside other programs.
+Results are JSON lines in `--results` (default: results.jsonl here); what is there is not run again.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def recorded(name: str) -> dict[str, object]:
     }  # fmt: skip
 
 
-def label(name: str, rounds: int, known: dict | None) -> dict[str, object]:
-    """Everything that is measured of a training, each arm so many times; of one that is known only arms that it lacks."""
+def label(name: str, known: dict | None) -> dict[str, object]:
+    """Everything that is measured of a training; of one that is known only the arms that it lacks, beside it as it is."""
     kind, beside = CASES[name.partition("/")[0]], Neighbours()
     arms = {"plain": (), "Loop": ("--cached", "Loop"), **{stage: ("--cached", stage) for stage in STAGES}}
     if kind is SlowSampler:  # the others order their rows once, before the first step
@@ -87,7 +87,7 @@ def label(name: str, rounds: int, known: dict | None) -> dict[str, object]:
         arms["start-up"] = ("--persistent",)
     rates: dict[str, list[float]] = {arm: [] for arm in arms} | (known["rates"] if known else {})
     arms = {arm: words for arm, words in arms.items() if arm == "plain" or not rates[arm]}
-    for number in range(rounds):
+    for number in range(ROUNDS):
         for arm in list(arms) if number % 2 == 0 else list(reversed(arms)):
             rates[arm].append(train(name, *arms[arm])["rate"])
     if known:
@@ -97,7 +97,7 @@ def label(name: str, rounds: int, known: dict | None) -> dict[str, object]:
     if first is not None:
         words = ["--workers", str(first["new"])] if first["code"] == "loader_workers" else []
         words += ["--persistent"] if first["persistent"] or not words else []
-        pairs = [(train(name)["rate"], train(name, *words)["rate"]) for _ in range(rounds)]
+        pairs = [(train(name)["rate"], train(name, *words)["rate"]) for _ in range(ROUNDS)]
         first["measured"] = statistics.median(b / a for a, b in pairs)
     return {"name": name, "rates": rates, "said": said, "beside": beside.cores()}
 
@@ -181,7 +181,6 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("--held-out", action="store_true")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--any-load", action="store_true")
     parser.add_argument("--results", type=Path, default=HERE / "results.jsonl")
     options = parser.parse_args()
@@ -198,7 +197,7 @@ def main() -> None:
         try:
             if not options.any_load:
                 wait_until_quiet()
-            rows[name] = label(name, options.rounds, known)
+            rows[name] = label(name, known)
         except BusyError as error:
             sys.exit(f"the machine is not quiet: {error}")
         except subprocess.SubprocessError as error:

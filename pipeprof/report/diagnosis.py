@@ -108,9 +108,11 @@ def judged(
     verdict["loop_calls"], verdict["loop_site"] = loop_calls(called), loop_site(called)
     modes = two_modes(engine.typed(StepLengths))
     verdict["modes"] = msgspec.to_builtins(modes)
-    verdict["network"] = of_one_mode(
-        _network(engine, run, verdict["doubts"], verdict["data_wait_share"], loop_cores), modes
-    )
+    steady = verdict["data_wait_share"]
+    # Who waits for data sleeps, too, also where the steady state leaves that out: at the beginning of each epoch.
+    beside = max(0.0, (verdict.get("data_wait_share_all_steps") or 0.0) - (steady or 0.0))
+    awake = None if loop_cores is None else loop_cores + beside
+    verdict["network"] = of_one_mode(_network(engine, run, verdict["doubts"], steady, awake), modes)
     lower(verdict, contention)
     return verdict
 
@@ -163,11 +165,12 @@ def complete_commands(run: dict[str, Any], verdict: dict[str, Any]) -> None:
 
 
 def _network(
-    engine: Engine, run: Run, beside: list[dict[str, Any]], waits: float | None, loop_cores: float | None
+    engine: Engine, run: Run, beside: list[dict[str, Any]], waits: float | None, awake: float | None
 ) -> dict[str, Any]:
     """What limits the step: by its recorded operators, else as a profiler divided it.
 
-    `beside`, `waits`: doubts of the verdict on the data, and the share of the time that the training waits for it.
+    `beside`, `waits`: doubts of the verdict on the data, and the share of the time that the training waits for it;
+    `awake`: cores that the threads of the loop used or wanted, where known.
     """
     imported = run.manifest.source.startswith("import:")
     phases, origin = engine.typed(NetworkPhase), RECORDED
@@ -188,7 +191,7 @@ def _network(
         waits=waits if sum(len(rep.ranks) for rep in run.manifest.reps) == 1 else None,
         damaged=imported and run.manifest.state == "partial",
     )
-    take_sleep(diagnosis, loop_cores)
+    take_sleep(diagnosis, awake)
     diagnosis["host_call"] = None
     if imported and diagnosis["limit"] == "host_gap":
         rows = engine.typed(HostCall, least=LISTED, library=LIBRARY)

@@ -63,15 +63,15 @@ def find(engine: Engine, run: Run) -> Findings:
     drift = judge_course(engine.typed(Course, blocks=BLOCKS))
     account = account_of(engine)
     storage = engine.typed(StorageUse) if pipelines else []
-    cores = loop_cores(typed(HostAccount, account["parts"]))
+    whole = run_account_of(engine, run, drift)
+    training = training_share(typed(RunAccount, whole["parts"]))
+    cores = loop_cores(typed(HostAccount, account["parts"]), training)
     diagnosis = judged(engine, run, waits, pipelines, account["contention"], storage, cores)
     several = len({row["rank"] for row in (*summary, *split)}) > 1
     ranks = rank_verdicts(engine, several=several)
-    whole = run_account_of(engine, run, drift)
     hang = hang_facts(run)
     failed = has_failed(run.manifest.state, [rep.exit_code for rep in run.manifest.reps])
     stood = None if hang is None or was_an_error(_failure(run)) else hang["ranks"][0]
-    training = training_share(typed(RunAccount, whole["parts"]))
     verdict = rank(
         diagnosis, whole, training=training, straggler=ranks["straggler"], replay=ranks["causes"], failed=failed,
         hang=stood,

@@ -106,13 +106,16 @@ def find_contention(parts: Sequence[HostAccount], rooms: Sequence[HostRoom]) -> 
     return _contention(first, room, parts) | {"doubts": doubts, "confidence": graded(doubts, most)}
 
 
-def loop_cores(parts: Sequence[HostAccount]) -> float | None:
-    """Cores that the threads of the loop used or wanted in the steady state, of the rank with most; None: not known."""
+def loop_cores(parts: Sequence[HostAccount], training: float) -> float | None:
+    """Cores that the threads of the loop may have used or wanted in its steps, of the rank with most; None: not known.
+
+    `training`: the share of the steps in the loop, as if they slept between them.
+    """
     cores: dict[tuple[int, int], float] = defaultdict(float)
     for row in parts:
         if row.phase == PHASE and row.part in LOOP_THREADS:
             cores[row.rep, row.rank] += row.cores + (row.wait_cores or 0.0)
-    return max(cores.values(), default=None)
+    return max(cores.values()) / training if cores and training else None
 
 
 def lower(diagnosis: dict[str, Any], found: Mapping[str, Any] | None) -> None:

@@ -148,7 +148,7 @@ def place(call: Mapping[str, Any]) -> str:
     """Where it is called, if MindSpore does not call it, and where it spends time of its own."""
     site, code = call["site"], call["code"]
     if call["where"] == LINE:
-        return f"`{code}`" if code else ""
+        return code or ""
     named = [f"called at `{site}`" if site else "", f"most of its time is spent at `{code}`" if code else ""]
     return "; ".join(text for text in named if text)
 

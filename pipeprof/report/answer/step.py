@@ -90,12 +90,12 @@ def _compiles(lead: Cause) -> bool:
 
 def limited(network: dict[str, Any], share: Callable[[float], str] = percent, *, device: bool = False) -> str:
     """What limits the step, and how much of it, as a sentence; `share` writes that. `device`: see on_device()."""
+    if asleep := network.get("asleep_share"):
+        return ASLEEP.format(share(asleep))
     special = STALLED if network.get("stalled_share") else ON_ONLY_DEVICE if device else {}
     words = LIMITS | (ON_DEVICE if network["device"] is not None else special)
     rank = (network["slowest_rank"] or {}).get("rank")
     said = words[network["limit"]].format(share(network["limit_share"]), rank=rank)
-    if asleep := network.get("asleep_share"):
-        return ASLEEP.format(share(asleep))
     close = next((item for item in network.get("doubt_facts", ()) if item["code"] == "second_close"), None)
     return said if close is None else f"{said[:-1]}, {PHASES[close['limit']]} {share(close['share'])}."
 

@@ -117,9 +117,10 @@ def test_a_stage_that_only_waits_may_wait_for_that_very_process(computing, ready
     assert (made["kind"], made["confidence"]) == (KIND if leads else "wait", "medium")
 
 
-@pytest.mark.parametrize(("rows", "cores"), [
-    ([MAIN], 1.85), ([MAIN | {"wait_cores": None}], 1.1), ([MAIN, MAIN | {"part": "mindspore_thread"}], 3.7),
-    ([MAIN, MAIN | {"rank": 1, "cores": 2.0}], 2.75), ([MAIN | {"phase": "warm_up"}, WRITER], None), ([], None),
+@pytest.mark.parametrize(("rows", "training", "cores"), [
+    ([MAIN], 1.0, 1.85), ([MAIN], 0.5, 3.7), ([MAIN | {"wait_cores": None}], 1.0, 1.1),
+    ([MAIN, MAIN | {"part": "mindspore_thread"}], 1.0, 3.7), ([MAIN, MAIN | {"rank": 1, "cores": 2.0}], 1.0, 2.75),
+    ([MAIN | {"phase": "warm_up"}, WRITER], 1.0, None), ([], 1.0, None), ([MAIN], 0.0, None),
 ])  # fmt: skip
-def test_cores_that_the_threads_of_the_loop_used_or_wanted(rows, cores):
-    assert loop_cores(rows) == (cores if cores is None else pytest.approx(cores))
+def test_cores_that_the_threads_of_the_loop_used_or_wanted_in_its_steps(rows, training, cores):
+    assert loop_cores(rows, training) == (cores if cores is None else pytest.approx(cores))
