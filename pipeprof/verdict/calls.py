@@ -126,12 +126,13 @@ def host_call(rows: Sequence[HostCall], gap_share: float) -> dict[str, Any] | No
 def loop_calls(rows: Sequence[LoopCall]) -> list[dict[str, Any]]:
     """The calls in the training's own thread that take LOOP_SHARE of the loop or more, the largest first.
 
-    Each with `name`, `site` (file:line that calls it, null when it is not known), `code` (file:line that takes most by
-    itself or lies in `mostly`, a function of the user's in it that takes nearly all of it; null when none does),
-    `where` (outside | network | loop | line), `share` of the loop, `most_share` (what that may be by chance), its
-    `wait_share` for the network (`waits_beside`: which is no part of its `share`), the function `inside` it that takes
-    most by itself with `inside_share`, `looks`, `rank` and `confidence`. None lies in another one. Of a function that
-    trains, and of one of the network, only Python of its own counts: the rest is what the training is for.
+    Each with `name` (of a line, file:line), `site` (file:line that calls it, null when it is not known), `code`
+    (file:line that takes most by itself or lies in `mostly`, a function of the user's in it that takes nearly all
+    of it; null when none does), `where` (outside | network | loop | line), `share` of the loop, `most_share` (what
+    that may be by chance), its `wait_share` for the network (`waits_beside`: which is no part of its `share`), the
+    function `inside` it that takes most by itself with `inside_share`, `looks`, `rank` and `confidence`. None lies
+    in another one. Of a function that trains, and of one of the network, only Python of its own counts: the rest is
+    what the training is for.
     """
     found: list[dict[str, Any]] = []
     whole: list[int] = []  # ns of each that was found
@@ -189,11 +190,13 @@ def _loop_call(row: LoopCall) -> dict[str, Any] | None:
     share = taken / loop
     every = looks / share  # looks in all
     most = min(1.0, share + ERRORS * sqrt(share * (1 - share) / every))
+    code = None if row.frame_ns is None else _place_of(row.frame)
+    name = code.rpartition("/")[2] if where == LINE and code else row.name.rpartition(": ")[2]
     return {
-        "name": row.name.rpartition(": ")[2], "where": where, "share": share, "most_share": most,
+        "name": name, "where": where, "share": share, "most_share": most,
         "wait_share": waits / loop, "waits_beside": waits_beside,
         "site": None if where in (LOOP, LINE) else _place_of(row.caller),
-        "code": None if row.frame_ns is None else _place_of(row.frame),
+        "code": code,
         "inside": inside, "mostly": None,
         "inside_share": None if inside is None or row.inside_ns is None else row.inside_ns / loop,
         "looks": looks, "rank": row.rank, "confidence": "high" if looks >= ENOUGH_LOOKS else "medium",

@@ -123,7 +123,7 @@ def _sentence(call: Mapping[str, Any]) -> str:
     if where == LOOP:
         return f"Python in the loop of `{name}` itself takes {share} of the training loop."
     if where == LINE:
-        return f"One line of the loop in `{name}` takes {share} of the training loop and launches no operator."
+        return f"One line of the training loop takes {share} of it and launches no operator."
     if where == NETWORK:
         return f"Python of `{name}`, which the network runs, takes {share} of the training loop."
     return f"The call of `{name}` takes {share} of the training loop."

@@ -176,8 +176,8 @@ JSON_CALL = "json/encoder.py: encode"
     ([LOG | {"op_ns": 249}], [("log", OUTSIDE, 0.5)]), ([LOG | {"op_ns": 250}], []),
     ([BUSY_MAIN | {"op_ns": 1, "frame_op_ns": 1}], []),
     # one line of a loop that launches operators at others
-    ([BUSY_MAIN | {"op_ns": 1, "frame_ns": 250}], [("main", LINE, 0.25)]),
-    ([BUSY_MAIN | {"op_ns": 1}], [("main", LINE, 0.3)]), ([BUSY_MAIN | {"op_ns": 1, "frame_ns": None}], []),
+    ([BUSY_MAIN | {"op_ns": 1, "frame_ns": 250}], [("train.py:1", LINE, 0.25)]),
+    ([BUSY_MAIN | {"op_ns": 1}], [("train.py:1", LINE, 0.3)]), ([BUSY_MAIN | {"op_ns": 1, "frame_ns": None}], []),
     ([BUSY_MAIN | {"op_ns": 1, "frame_op_ns": None}], []), ([LOG | {"op_ns": 250, "training_ns": 0}], []),
     ([LOG | {"looks": LEAST_LOOKS - 1}], []),
 ])  # fmt: skip
